@@ -64,6 +64,9 @@ bench-noisy: benches ; @tools/bench-noisy $(B) $(POLICIES)
 #: bench-overload three times a server's capacity, for a minute: goodput against its peak; ARGS="--seconds 60"
 bench-overload: benches ; @tools/bench-overload $(B) $(ARGS)
 
+#: bench-attacks  a tenant's latency while the clients of another attack, by attack; BASELINE=PROGRAM compares two
+bench-attacks: all ; @BASELINE='$(BASELINE)' tools/bench-attacks $(B) $(ARGS)
+
 #: soak           load, reloads, unloads and cancelled requests for MINUTES=10: the server's memory must not grow
 soak: all ; @MINUTES='$(MINUTES)' tools/soak $(B)
 
@@ -86,4 +89,4 @@ deps-test: ; @tools/deps deps.txt deps-test.txt
 deps-dev:  ; @tools/deps deps.txt deps-test.txt deps-dev.txt
 
 comma := ,
-.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-tenants bench-serve bench-noisy bench-overload soak debug install format clean help deps deps-test deps-dev
+.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-tenants bench-serve bench-noisy bench-overload bench-attacks soak debug install format clean help deps deps-test deps-dev

@@ -1,53 +1,176 @@
 #include "base/arena.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/budget.h"
 #include "base/err.h"
 #include "base/poison.h"
 
-enum { CHARGE_STEP = 65536 };  // bytes
+enum { CHARGE_STEP = 65536, GROW_LEAST = 1 << 20, HUGE = 2 << 20 };  // bytes
 
-Err arena_init(Arena *a, size_t cap) {
-    *a = (Arena){0};
-    void *p =
-        mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return err_set(ERR_LIMIT, "cannot reserve %zu bytes of address space: %s; raise ulimit -v",
-                       cap, strerror(errno));
-    *a = (Arena){.base = p, .cap = cap};
-    return ERR_OK;
-}
+static _Atomic size_t reserved_all;
 
-void arena_use_huge_pages(Arena *a, size_t from) {
-    enum { HUGE = 2 << 20 };
-    uintptr_t begin = ((uintptr_t)a->base + from + HUGE - 1) / HUGE * HUGE;
-    uintptr_t end = ((uintptr_t)a->base + a->cap) / HUGE * HUGE;
-    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-}
-
-// munmap can fail with ENOMEM at the mapping limit; the pages are freed all the same.
-void arena_finish(Arena *a) {
-    if (a->base != NULL && munmap(a->base, a->cap) != 0) {
-        CHECK(errno == ENOMEM);
-        (void)madvise(a->base, a->cap, MADV_DONTNEED);
-    }
-    budget_give(a->budget, a->charged);
-    *a = (Arena){0};
+size_t arena_reserved_all(void) {
+    return atomic_load_explicit(&reserved_all, memory_order_relaxed);
 }
 
 static size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 
-bool arena_charge(Arena *a, Budget *b) {
-    size_t bytes = b != NULL ? round_up(a->high, CHARGE_STEP) : 0;
-    if (a->budget == b) return true;
-    if (!budget_take(b, bytes)) return false;
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+static void *map(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    atomic_fetch_add_explicit(&reserved_all, bytes, memory_order_relaxed);
+    return p;
+}
+
+// munmap can fail with ENOMEM at the mapping limit; the pages are freed all the same.
+static void unmap(void *p, size_t bytes) {
+    atomic_fetch_sub_explicit(&reserved_all, bytes, memory_order_relaxed);
+    if (munmap(p, bytes) == 0) return;
+    CHECK(errno == ENOMEM);
+    (void)madvise(p, bytes, MADV_DONTNEED);
+}
+
+static Err cannot_reserve(size_t bytes, const char *why) {
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_AS, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return err_set(ERR_LIMIT,
+                       "cannot reserve %zu bytes of address space: %s; this process has reserved "
+                       "%zu, or the number of mappings is at vm.max_map_count",
+                       bytes, why, arena_reserved_all());
+    return err_set(ERR_LIMIT,
+                   "cannot reserve %zu bytes of address space: %s; raise ulimit -v (now %llu KiB)",
+                   bytes, why, (unsigned long long)limit.rlim_cur >> 10);
+}
+
+Err arena_init_growing(Arena *a, size_t first, size_t most) {
+    *a = (Arena){0};
+    void *p = map(first);
+    if (p == NULL) return cannot_reserve(first, strerror(errno));
+    *a = (Arena){.base = p, .cap = first, .most = most > first ? most : first, .first = first};
+    return ERR_OK;
+}
+
+Err arena_init(Arena *a, size_t cap) {
+    TRY(arena_init_growing(a, cap, cap));
+    a->first = 0;
+    return ERR_OK;
+}
+
+static void request_huge_pages(const Arena *a, size_t from) {
+    uintptr_t begin = round_up((uintptr_t)a->base + from, HUGE);
+    uintptr_t end = ((uintptr_t)a->base + a->cap) / HUGE * HUGE;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
+void arena_use_huge_pages(Arena *a, size_t from) {
+    a->huge_from = from;
+    request_huge_pages(a, from);
+}
+
+size_t arena_left(const Arena *a) { return a->most > a->used ? a->most - a->used : 0; }
+size_t arena_in_use(const Arena *a) { return a->used - a->gaps; }
+
+size_t arena_reserved(const Arena *a) { return a->cap + a->spare_bytes; }
+
+static void drop_spare(Arena *a) {
+    if (a->spare != NULL) unmap(a->spare, a->spare_bytes);
+    a->spare = NULL;
+    a->spare_bytes = a->spare_high = 0;
+}
+
+// Returns to the chunk before. The larger of the chunk and the spare one is kept as spare.
+static void leave_chunk(Arena *a) {
+    ArenaChunk *c = a->chunk, was = *c;
+    size_t      bytes = a->cap - was.start, high = a->high - was.start;
+    a->chunk = was.before;
+    a->base = was.base;
+    a->high = was.high;
+    a->cap = was.cap;
+    a->gaps -= was.gap;
+    if (bytes < a->spare_bytes) {
+        unmap(c, bytes);
+        return;
+    }
+    drop_spare(a);
+    poison_fill(c, high);
+    a->spare = c;
+    a->spare_bytes = bytes;
+    a->spare_high = high;
+}
+
+// Memory for a chunk of at least `need` bytes: the spare one, one of twice the last chunk's size,
+// or what is needed.
+static ArenaChunk *find_chunk(Arena *a, size_t need, size_t *bytes, size_t *high) {
+    size_t last = a->cap - (a->chunk != NULL ? a->chunk->start : 0), room = a->most - a->cap;
+    size_t wish = last < SIZE_MAX / 2 && 2 * last > GROW_LEAST ? 2 * last : GROW_LEAST;
+    void  *p = a->spare;
+    *high = a->spare_high;
+    *bytes = a->spare_bytes;
+    if (*bytes >= need) {
+        a->spare = NULL;
+        a->spare_bytes = a->spare_high = 0;
+        return p;
+    }
+    drop_spare(a);
+    *high = 0;
+    *bytes = wish < need || wish > room ? need : wish;
+    p = map(*bytes);
+    if (p != NULL || *bytes == need) return p;
+    *bytes = need;
+    return map(need);
+}
+
+// Adds a chunk with room for an allocation.
+static bool grow(Arena *a, size_t bytes, size_t align) {
+    size_t page = page_bytes(), extra = sizeof(ArenaChunk) + align + page, high = 0;
+    if (a->cap % page != 0 || a->cap > a->most || extra > a->most - a->cap ||
+        bytes > a->most - a->cap - extra)
+        return false;
+    size_t      start = a->cap, size = 0;
+    ArenaChunk *c = find_chunk(a, round_up(bytes + extra - page, page), &size, &high);
+    if (c == NULL) return false;
+    *c = (ArenaChunk){a->chunk, a->base, a->high, a->cap, start, start - a->used};
+    a->chunk = c;
+    a->gaps += c->gap;
+    a->base = (char *)((uintptr_t)c - start);
+    a->cap = start + size;
+    a->used = start + sizeof *c;
+    a->high = start + (high > sizeof *c ? high : sizeof *c);
+    if (a->huge_from > 0) request_huge_pages(a, start);
+    return true;
+}
+
+void arena_finish(Arena *a) {
+    while (a->chunk != NULL) leave_chunk(a);
+    drop_spare(a);
+    if (a->base != NULL) unmap(a->base, a->cap);
     budget_give(a->budget, a->charged);
+    *a = (Arena){0};
+}
+
+// The part of the memory up to an offset that a budget pays for.
+static size_t chargeable(const Arena *a, size_t offset) {
+    size_t bytes = offset - a->gaps;
+    return bytes > a->first ? bytes - a->first : 0;
+}
+
+bool arena_charge(Arena *a, Budget *b) {
+    if (a->budget == b) return true;
+    size_t bytes = b != NULL ? round_up(chargeable(a, a->high) + a->spare_high, CHARGE_STEP) : 0;
+    if (bytes > 0 && !budget_take(b, bytes)) return false;
+    if (a->charged > 0) budget_give(a->budget, a->charged);
     a->budget = b;
     a->charged = bytes;
     return true;
@@ -56,36 +179,52 @@ bool arena_charge(Arena *a, Budget *b) {
 void arena_shrink(Arena *a, size_t keep) {
     size_t end = round_up(keep, CHARGE_STEP);
     CHECK(a->used <= keep);
-    if (a->base == NULL || a->high <= end) return;
-    size_t last = round_up(a->high, CHARGE_STEP);
-    (void)madvise(a->base + end, (last < a->cap ? last : a->cap) - end, MADV_DONTNEED);
-    a->high = end;
-    if (a->charged <= end) return;
-    budget_give(a->budget, a->charged - end);
-    a->charged = end;
+    drop_spare(a);
+    if (a->base == NULL) return;
+    if (a->high > end) {
+        size_t last = round_up(a->high, CHARGE_STEP);
+        (void)madvise(a->base + end, (last < a->cap ? last : a->cap) - end, MADV_DONTNEED);
+        a->high = end;
+    }
+    size_t bytes = round_up(chargeable(a, end), CHARGE_STEP);
+    if (a->charged <= bytes) return;
+    budget_give(a->budget, a->charged - bytes);
+    a->charged = bytes;
 }
 
-// Takes what an allocation up to `used` bytes needs beyond what is charged.
-static bool pay(Arena *a, size_t used) {
-    size_t more = round_up(used - a->charged, CHARGE_STEP);
+// Takes what an allocation up to an offset needs beyond what is charged.
+static bool pay(Arena *a, size_t offset) {
+    size_t bytes = chargeable(a, offset);
+    if (bytes <= a->charged) return true;
+    size_t more = round_up(bytes - a->charged, CHARGE_STEP);
     if (!budget_take(a->budget, more)) return false;
     a->charged += more;
     return true;
 }
 
 void arena_trim(Arena *a) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), keep = (a->used + page) / page * page;
+    size_t page = page_bytes(), keep = (a->used + page) / page * page;
+    drop_spare(a);
     if (a->base == NULL || keep >= a->cap) return;
     if (munmap(a->base + keep, a->cap - keep) != 0) return;
-    a->cap = keep;
+    atomic_fetch_sub_explicit(&reserved_all, a->cap - keep, memory_order_relaxed);
+    a->cap = a->most = keep;
     if (a->high > keep) a->high = keep;
 }
 
+static void *refuse(Arena *a, size_t bytes) {
+    a->refused = bytes;
+    return NULL;
+}
+
 void *arena_try(Arena *a, size_t count, size_t size, size_t align) {
-    if (size != 0 && count > SIZE_MAX / size) return NULL;
+    if (size != 0 && count > SIZE_MAX / size) return refuse(a, SIZE_MAX);
     size_t at = (a->used + align - 1) & ~(align - 1), bytes = count * size;
-    if (at > a->cap || bytes > a->cap - at) return NULL;
-    if (a->budget != NULL && at + bytes > a->charged && !pay(a, at + bytes)) return NULL;
+    if (at > a->cap || bytes > a->cap - at) {
+        if (!grow(a, bytes, align)) return refuse(a, bytes);
+        at = (a->used + align - 1) & ~(align - 1);
+    }
+    if (a->budget != NULL && !pay(a, at + bytes)) return refuse(a, bytes);
     if (at < a->high) memset(a->base + at, 0, bytes < a->high - at ? bytes : a->high - at);
     a->used = at + bytes;
     if (a->used > a->high) a->high = a->used;
@@ -100,7 +239,8 @@ void *arena_alloc(Arena *a, size_t count, size_t size, size_t align) {
 
 void arena_rewind(Arena *a, size_t mark) {
     CHECK(mark <= a->used);
-    poison_fill(a->base + mark, a->used - mark);
+    while (a->chunk != NULL && mark <= a->chunk->start) leave_chunk(a);
+    poison_fill(a->base + mark, (a->used < a->high ? a->used : a->high) - mark);
     a->used = mark;
 }
 

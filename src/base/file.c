@@ -41,27 +41,42 @@ Err file_open(const char *path, FILE **out, size_t *len) {
     return ERR_OK;
 }
 
-// st_size is a hint: files in /proc report 0, others grow while they are read. Chunks are
-// contiguous because nothing else allocates from the arena meanwhile.
-static Err read_all(int fd, const char *path, size_t hint, size_t cap, Arena *a, size_t *len) {
-    size_t room = 0;
-    for (*len = 0;;) {
-        if (room - *len < 2) {
-            size_t more = room == 0 && hint > 0 ? hint + 2 : room + 4096;
-            if (arena_try(a, more, 1, 1) == NULL)
-                return err_set(ERR_LIMIT, "cannot read %s: no memory for %zu bytes", path, more);
-            room += more;
-        }
-        ssize_t n = read(fd, a->base + a->used - (room - *len), room - *len - 1);
+typedef struct FileText {
+    char  *at;
+    size_t len, room;
+} FileText;
+
+// Extends the text in place where the arena can, else moves it.
+static Err make_room(FileText *t, const char *path, size_t hint, Arena *a) {
+    size_t mark = a->used, more = t->room == 0 && hint > 0 ? hint + 2 : t->room + 4096;
+    char  *at = arena_try(a, more, 1, 1);
+    bool   in_place = t->room == 0 || at == t->at + t->room;
+    if (at != NULL && !in_place) {
+        arena_rewind(a, mark);
+        at = arena_try(a, t->room + more, 1, 1);
+        if (at != NULL) memcpy(at, t->at, t->len);
+    }
+    if (at == NULL)
+        return err_set(ERR_LIMIT, "cannot read %s: no memory for %zu bytes", path, more);
+    if (t->room == 0 || !in_place) t->at = at;
+    t->room += more;
+    return ERR_OK;
+}
+
+// st_size is a hint: files in /proc report 0, others grow while they are read.
+static Err read_all(int fd, const char *path, size_t hint, size_t cap, Arena *a, FileText *t) {
+    for (;;) {
+        if (t->room - t->len < 2) TRY(make_room(t, path, hint, a));
+        ssize_t n = read(fd, t->at + t->len, t->room - t->len - 1);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return file_failed("read", path);
         if (n == 0) break;
-        *len += (size_t)n;
-        if (*len > cap)
+        t->len += (size_t)n;
+        if (t->len > cap)
             return err_set(ERR_LIMIT, "cannot read %s: it is larger than %zu bytes", path, cap);
     }
-    arena_rewind(a, a->used - (room - *len) + 1);
-    a->base[a->used - 1] = '\0';
+    arena_rewind(a, a->used - (t->room - t->len) + 1);
+    t->at[t->len] = '\0';
     return ERR_OK;
 }
 
@@ -69,18 +84,19 @@ Err file_read(const char *path, size_t cap, Arena *a, char **out, size_t *len) {
     int         fd;
     struct stat st;
     TRY(open_regular(path, &fd, &st));
-    size_t mark = a->used, hint = (size_t)st.st_size, got = 0;
-    Err    e = hint > cap
-                   ? err_set(ERR_LIMIT, "cannot read %s: its %zu bytes are more than the limit of %zu",
-                             path, hint, cap)
-                   : read_all(fd, path, hint, cap, a, &got);
+    FileText text = {0};
+    size_t   mark = a->used, hint = (size_t)st.st_size;
+    Err      e = hint > cap
+                     ? err_set(ERR_LIMIT, "cannot read %s: its %zu bytes are more than the limit of %zu",
+                               path, hint, cap)
+                     : read_all(fd, path, hint, cap, a, &text);
     (void)close(fd);
     if (e != ERR_OK) {
         arena_rewind(a, mark);
         return e;
     }
-    *out = a->base + mark;
-    *len = got;
+    *out = text.at;
+    *len = text.len;
     return ERR_OK;
 }
 
@@ -93,6 +109,15 @@ Err file_visit(const char *path, size_t cap, FileVisit *visit, void *ctx) {
     if (e == ERR_OK) e = visit(ctx, path, text, len);
     arena_finish(&a);
     return e;
+}
+
+Err file_folder(const char *path, char *out, size_t size) {
+    const char *slash = strrchr(path, '/');
+    size_t      n = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (n >= size || size < 2) return err_set(ERR_LIMIT, "the path %.100s... is too long", path);
+    memcpy(out, n > 0 ? path : ".", n > 0 ? n : 1);
+    out[n > 0 ? n : 1] = '\0';
+    return ERR_OK;
 }
 
 Err file_make_dirs(const char *path) {

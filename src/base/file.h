@@ -26,6 +26,8 @@ MUST_USE Err file_commit(AtomicFile *f);  // on failure the temporary file is re
 void         file_drop(AtomicFile *f);    // discards it; no effect after file_commit
 MUST_USE Err file_replace(const char *path, const void *data, size_t len);
 
+// The folder that a path is in, "." for a bare name.
+MUST_USE Err file_folder(const char *path, char *out, size_t size);
 MUST_USE Err file_make_dirs(const char *path);            // and its parents, where missing
 MUST_USE Err file_cache_dir(Arena *a, const char **out);  // per user (XDG), created if missing
 Err          file_failed(const char *doing, const char *path);  // ERR_IO with the text of errno

@@ -117,6 +117,7 @@ static void put_head(LogLine *l, const Log *log, LogLevel level, const char *msg
 static void put_fields(LogLine *l, const LogField *f, size_t n) {
     for (size_t i = 0; i < n && !l->cut; i++) {
         size_t before = l->len;
+        if (f[i].key == NULL) continue;
         put_field(l, &f[i]);
         if (l->cut && l->json) l->len = before;
     }

@@ -28,7 +28,7 @@ typedef struct Log {  // may be shared between threads after setup
 } Log;
 
 typedef struct LogField {
-    const char *key;
+    const char *key;  // NULL: the field is left out
     enum { LOG_FIELD_TEXT, LOG_FIELD_INT, LOG_FIELD_REAL, LOG_FIELD_BOOL } kind;
     union {
         const char *text;
@@ -49,6 +49,9 @@ static inline LogField log_real(const char *key, double real) {
 static inline LogField log_bool(const char *key, bool yes) {
     return (LogField){key, LOG_FIELD_BOOL, {.number = yes}};
 }
+
+// A field without a value yet is left out of the line.
+static inline LogField log_if(bool has_value, LogField f) { return has_value ? f : (LogField){0}; }
 
 // log_with(&log, LOG_WARN, "model rejected", log_text("name", name), log_int("node", 7));
 #define log_with(log, level, msg, ...)                                                             \

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 Err option_list_words(const char *option, const char *text, Arena *a, const char ***out,
                       uint32_t *n) {
     const char **words = arena_new(a, const char *, OPTION_LIST_MAX);
@@ -33,6 +35,14 @@ static char *enumerate(const char *const *names, uint32_t n, Arena *a) {
     return all;
 }
 
+static Err unknown(const char *option, const char *word, const char *const *names, uint32_t n,
+                   Arena *a) {
+    char hint[TEXT_MEANT];
+    return err_set(
+        ERR_ARG, "--%s: unknown '%s'; %s", option, word,
+        text_meant(word, names, n, arena_printf(a, "use %s", enumerate(names, n, a)), hint));
+}
+
 Err option_list_flags(const char *option, const char *text, const char *const *names, uint32_t n,
                       Arena *a, uint32_t *bits) {
     const char **words = NULL;
@@ -42,9 +52,7 @@ Err option_list_flags(const char *option, const char *text, const char *const *n
     for (uint32_t i = 0; i < found; i++) {
         uint32_t k = 0;
         while (k < n && strcmp(words[i], names[k]) != 0) k++;
-        if (k == n)
-            return err_set(ERR_ARG, "--%s: unknown '%s'; use %s", option, words[i],
-                           enumerate(names, n, a));
+        if (k == n) return unknown(option, words[i], names, n, a);
         *bits |= 1U << k;
     }
     return ERR_OK;

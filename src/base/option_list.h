@@ -10,6 +10,7 @@ enum { OPTION_LIST_MAX = 64, ARG_LIST_MAX = 64 };
 typedef struct ArgList {  // values of an option that may be repeated
     const char *at[ARG_LIST_MAX];
     uint32_t    n;
+    const char *option;  // its name, for messages; set with the first value
 } ArgList;
 
 // Rejects empty and repeated entries; errors name the option.

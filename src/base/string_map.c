@@ -72,7 +72,7 @@ static Err grow(Interner *s) {
     uint32_t     cap = s->cap == 0 ? 16 : 2 * s->cap;
     size_t       needed = (size_t)cap * 64 + 4096;
     const char **at = NULL;
-    if (s->cap < 1u << 28 && a->cap - a->used > needed) at = arena_try_new(a, const char *, cap);
+    if (s->cap < 1u << 28 && arena_left(a) > needed) at = arena_try_new(a, const char *, cap);
     if (at == NULL) return err_set(ERR_LIMIT, "no memory for a table of %u names", cap);
     if (s->cap == 0) string_map_init(&s->map, a);
     if (s->n > 0) memcpy(at, s->at, s->n * sizeof *at);

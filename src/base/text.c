@@ -1,8 +1,10 @@
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/work_stop.h"
 
 Str text_of(const char *terminated) { return (Str){terminated, strlen(terminated)}; }
 
@@ -36,7 +38,8 @@ static uint32_t other_case(uint32_t point, bool upper) {
 
 static void change(Str s, bool upper, char *out) {
     const char *at = s.at, *end = at + s.len;
-    while (s.len > 0 && at < end) {
+    for (uint64_t i = 1; s.len > 0 && at < end; i++) {
+        if (i % WORK_BLOCK == 0 && work_stopped()) return;
         const char *from = at;
         uint32_t    point = utf8_next(&at, end);
         size_t      n = (size_t)(at - from);
@@ -125,4 +128,12 @@ const char *text_nearest(const char *word, const char *const *known, size_t n) {
         found = known[i];
     }
     return found;
+}
+
+const char *text_meant(const char *word, const char *const *known, size_t n, const char *otherwise,
+                       char out[TEXT_MEANT]) {
+    const char *meant = text_nearest(word, known, n);
+    if (meant == NULL) return otherwise;
+    (void)snprintf(out, TEXT_MEANT, "did you mean %.100s?", meant);
+    return out;
 }

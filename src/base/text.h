@@ -22,3 +22,7 @@ int64_t text_split(Str s, Str separator, int64_t cuts, Str *out);
 uint32_t    text_distance(const char *a, const char *b);
 const char *text_nearest(const char *word, const char *const *known,
                          size_t n);  // NULL: none is near
+enum { TEXT_MEANT = 128 };
+// The end of an error message: "did you mean WORD?", or `otherwise` if no known word is near.
+const char *text_meant(const char *word, const char *const *known, size_t n, const char *otherwise,
+                       char out[TEXT_MEANT]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 
 enum { ROWS_MAX = 96 };
 
@@ -42,6 +43,11 @@ static void print_help(const Command *c, const ArgRow *rows, uint32_t n_rows) {
     printf("\nexamples:\n%s", c->examples);
 }
 
+static const char *longs_name(const struct option *longs, int val) {
+    while (longs->name != NULL && longs->val != val) longs++;
+    return longs->name != NULL ? longs->name : "";
+}
+
 static int store_int(const ArgRow *row, const char *text) {
     char *end = NULL;
     errno = 0;
@@ -68,6 +74,7 @@ static int store_list(const ArgRow *row, const char *text) {
     ArgList *list = row->to;
     if (list->n == ARG_LIST_MAX)
         return args_fail(EXIT_USAGE, "--%s: given more than %d times", row->name, ARG_LIST_MAX);
+    list->option = row->name;
     list->at[list->n++] = text;
     return -1;
 }
@@ -82,6 +89,24 @@ static int store(const ArgRow *row, const char *text) {
     case ARG_GROUP: return -1;
     }
     return -1;
+}
+
+// The option as typed, without its value. A letter is not at optind while its cluster is read.
+static int unknown_option(const Command *c, const struct option *longs, uint32_t n_longs,
+                          char **argv) {
+    const char *names[ROWS_MAX + 1];
+    char        word[64], otherwise[96];
+    for (uint32_t i = 0; i < n_longs; i++) names[i] = longs[i].name;
+    (void)snprintf(otherwise, sizeof otherwise, "see 'cotenant %s --help'", c->name);
+    if (optopt >= 1000)
+        return args_fail(EXIT_USAGE, "--%s takes no value; %s", longs_name(longs, optopt),
+                         otherwise);
+    if (optopt != 0) return args_fail(EXIT_USAGE, "unknown option -%c; %s", optopt, otherwise);
+    const char *typed = argv[optind - 1] + 2;
+    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed, "="), typed);
+    const char *meant = text_nearest(word, names, n_longs);
+    if (meant == NULL) return args_fail(EXIT_USAGE, "unknown option --%s; %s", word, otherwise);
+    return args_fail(EXIT_USAGE, "unknown option --%s; did you mean --%s?", word, meant);
 }
 
 static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, int argc,
@@ -112,9 +137,7 @@ static int parse_options(const Command *c, const ArgRow *rows, uint32_t n_rows, 
         if (o == ':')
             return args_fail(EXIT_USAGE, "%s needs a value; see 'cotenant %s --help'",
                              argv[optind - 1], c->name);
-        if (o == '?')
-            return args_fail(EXIT_USAGE, "unknown option %s; see 'cotenant %s --help'",
-                             argv[optind - 1], c->name);
+        if (o == '?') return unknown_option(c, longs, n_longs + 1, argv);
         uint32_t row = (uint32_t)o - 1000;
         if (o < 1000)
             for (row = 0; rows[row].name[0] != o || !is_letter(&rows[row]);) row++;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]) {
     const ArgRow all[CHIP_ARG_ROWS] = {
         {"chip", ARG_TEXT, &x->chip, "NAME", "a package or a YAML file (default 4+4)", 0, 0},
@@ -37,7 +39,9 @@ static Err find(const char *option, const char *name, const char *const *names, 
         len +=
             (size_t)snprintf(known + len, sizeof known - len, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    return err_set(ERR_ARG, "--%s %s: there are %s", option, name, known);
+    char hint[TEXT_MEANT], list[160];
+    (void)snprintf(list, sizeof list, "there are %s", known);
+    return err_set(ERR_ARG, "--%s %s: %s", option, name, text_meant(name, names, n, list, hint));
 }
 
 Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,

@@ -1,5 +1,5 @@
 // cotenant check: whether a server would start with this configuration; lists all problems at once.
-#include <fcntl.h>
+// The configuration, the files and the policy are checked by the functions that serve calls.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/model_args.h"
 #include "cli/serve_args.h"
@@ -16,7 +15,9 @@
 #include "model/shaped_graph.h"
 #include "model/work.h"
 #include "net/address.h"
-#include "policy/policies.h"
+#include "node/host.h"
+#include "node/source.h"
+#include "serve/inference_server.h"
 #include "serve/models/model_signature.h"
 
 typedef enum FindingKind {
@@ -87,15 +88,15 @@ static int findings_print(const Findings *f, bool json) {
 
 typedef struct CheckedModel {
     Arena      arena;
-    Model      model;
+    Source     source;
     ShapeCache all;
 } CheckedModel;
 
 static Err specialise(CheckedModel *r, int64_t otherwise, const ShapedGraph **out) {
     ModelArgs o = MODEL_ARGS_DEFAULT;
-    Tensor   *in = arena_try_new(&r->arena, Tensor, (size_t)r->model.graph->n_inputs + 1);
+    Tensor   *in = arena_try_new(&r->arena, Tensor, (size_t)r->source.model.graph->n_inputs + 1);
     if (in == NULL) return err_set(ERR_LIMIT, "no memory for the inputs of the model");
-    TRY(model_args_input_types(&r->model, &o, otherwise, in));
+    TRY(model_args_input_types(&r->source.model, &o, otherwise, in));
     return shape_cache_get(&r->all, in, out);
 }
 
@@ -134,91 +135,79 @@ static uint64_t estimate(CheckedModel *r, const Config *c) {
 
 static Err check_signature(CheckedModel *r, const ConfigModel *m) {
     ModelSignature port = {0};
-    TRY(signature_from_graph(r->model.graph, &r->arena, &port));
+    TRY(signature_from_graph(r->source.model.graph, &r->arena, &port));
     return m->declared != NULL ? signature_narrow(&port, m->declared) : ERR_OK;
 }
 
-static Err read_model(CheckedModel *r, const ConfigModel *m) {
-    ModelArgs          o = MODEL_ARGS_DEFAULT;
+static Err check_shapes(CheckedModel *r, const ConfigModel *m) {
     const ShapedGraph *s = NULL;
-    bool               zoo = strncmp(m->path, "zoo:", 4) == 0;
-    TRY(arena_init(&r->arena, (size_t)1 << 34));
-    TRY(model_args_load(zoo ? m->path + 4 : m->path, &o, &r->model));
-    shape_cache_init(&r->all, &r->model, interp_eval);
+    shape_cache_init(&r->all, &r->source.model, interp_eval);
     TRY(specialise(r, DIM_UNKNOWN, &s));
     return check_signature(r, m);
+}
+
+// Reads it as the server does, with the same limit.
+static Err read_model(CheckedModel *r, const ConfigModel *m, const char *label) {
+    uint64_t      own = (uint64_t)m->set.memory_mb << 20, all = cpu_mem_budget(&cgroup_roots);
+    SourceOptions o = {
+        .name = label, .root = m->root, .max_bytes = own > 0 && own < all ? own : all};
+    TRY(arena_init_growing(&r->arena, 1 << 20, (size_t)1 << 34));
+    TRY(source_read(&r->source, m->path, &o));
+    Err e = check_shapes(r, m);
+    return e == ERR_OK ? e : err_add(e, "%s", label);
 }
 
 static void report_model(Findings *f, const ConfigModel *m, const CheckedModel *r, uint64_t bytes) {
     uint64_t mib = (bytes >> 20) + 1;
     if (m->set.memory_mb > 0 && mib > (uint64_t)m->set.memory_mb)
-        findings_add(f, FINDING_PROBLEM, "model",
+        findings_add(f, FINDING_WARNING, "model",
                      "%s %s needs about %llu MiB, but memory_mb is %d; raise it", m->name,
                      m->version, (unsigned long long)mib, m->set.memory_mb);
     else if (bytes == 0)
         findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, memory depends on the inputs",
-                     m->name, m->version, r->model.graph->n_nodes);
+                     m->name, m->version, r->source.model.graph->n_nodes);
     else
         findings_add(f, FINDING_OK, "model", "%s %s: %u nodes, about %llu MiB", m->name, m->version,
-                     r->model.graph->n_nodes, (unsigned long long)mib);
+                     r->source.model.graph->n_nodes, (unsigned long long)mib);
 }
 
 static void check_model(Findings *f, const Config *c, const ConfigModel *m, uint64_t *bytes) {
     CheckedModel r = {0};
+    char         label[256];
+    // A server starts without a model that is not required.
+    FindingKind failed = m->set.required ? FINDING_PROBLEM : FINDING_WARNING;
     *bytes = 0;
+    (void)snprintf(label, sizeof label, "%s %s", m->name, m->version);
     if (m->broken != NULL) {
-        findings_add(f, FINDING_PROBLEM, "model", "%s: %s", m->name, m->broken);
+        findings_add(f, failed, "model", "%s: %s", label, m->broken);
         return;
     }
-    Err e = read_model(&r, m);
-    if (e == ERR_OK) {
+    if (read_model(&r, m, label) == ERR_OK) {
         *bytes = estimate(&r, c);
         report_model(f, m, &r, *bytes);
     } else {
-        findings_failed(f, "model", err_add(e, "%s %s", m->name, m->version));
+        findings_add(f, failed, "model", "%s", err_why());
     }
     shape_cache_finish(&r.all);
-    model_finish(&r.model);
+    source_finish(&r.source);
     arena_finish(&r.arena);
 }
 
-enum { EXIT_BIND = 4 };
-
-static void check_policy(Findings *f, const Config *c) {
-    const char *names[64];
-    size_t      n = 0;
-    for (; n < 64 && policies_node_at((uint32_t)n) != NULL; n++)
-        names[n] = policies_node_at((uint32_t)n)->name;
-    const char *meant = text_nearest(c->serve.policy, names, n);
-    if (policies_node_find(c->serve.policy) != NULL)
-        findings_add(f, FINDING_OK, "policy", "%s", c->serve.policy);
+static void check_policy(Findings *f, const ServeArgs *x, const Config *c, Arena *a) {
+    PolicyChoice p = {0};
+    Err          e = serve_args_policy(x, c, a, &p);
+    if (e != ERR_OK)
+        findings_failed(f, "policy", e);
     else
-        findings_add(f, FINDING_PROBLEM, "policy", "there is no policy %s; %s%s", c->serve.policy,
-                     meant != NULL ? "did you mean " : "see cotenant node policies",
-                     meant != NULL ? meant : "");
+        findings_add(f, FINDING_OK, "policy", "%s", c->serve.policy);
 }
 
-static void check_cores(Findings *f, const Config *c, Arena *a) {
-    Cpu cpu = {0};
-    Err e = cpu_read(a, &cgroup_roots, &cpu);
-    if (e != ERR_OK) {
-        findings_failed(f, "cores", e);
-        return;
-    }
-    CpuBudget b = cpu_budget(&cpu, &cgroup_roots);
-    int       sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)b.cores;
+static void report_cores(Findings *f, const Config *c) {
+    int sum = 0, cores = c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
     for (uint32_t i = 0; i < c->n_models; i++)
         if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0)
             sum += c->models[i].set.min_cores;
-    if (c->serve.cores > (int)b.cores)
-        findings_add(f, FINDING_PROBLEM, "cores",
-                     "cores is %d, but CPU affinity and cgroups allow %u; lower it", c->serve.cores,
-                     b.cores);
-    if (sum > cores)
-        findings_add(f, FINDING_PROBLEM, "cores",
-                     "models reserve %d cores (min_cores), but there are %d; lower some", sum,
-                     cores);
-    if (sum <= cores && c->serve.cores <= (int)b.cores)
+    if (sum <= cores && cores <= (int)c->loaded_from.cores)  // otherwise already reported
         findings_add(f, FINDING_OK, "cores", "%d cores, %d of them reserved by models", cores, sum);
 }
 
@@ -226,7 +215,7 @@ static void check_memory(Findings *f, uint64_t bytes) {
     uint64_t there = cpu_mem_budget(&cgroup_roots);
     if (bytes > there)
         findings_add(
-            f, FINDING_PROBLEM, "memory",
+            f, FINDING_WARNING, "memory",
             "models need about %llu MiB, but only %llu MiB are available; serve fewer models, or "
             "lower concurrency",
             (unsigned long long)(bytes >> 20), (unsigned long long)(there >> 20));
@@ -268,34 +257,24 @@ static bool check_address(Findings *f, const char *key, const char *text, bool e
     return true;
 }
 
-// The file must be writable, or the folder that it would be created in.
-static void check_writable(Findings *f, const char *of, const char *path) {
-    char        folder[4096];
-    const char *slash = strrchr(path, '/');
-    size_t      n = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
-    (void)snprintf(folder, sizeof folder, "%.*s", n > 0 ? (int)n : 1, n > 0 ? path : ".");
-    bool there = access(path, F_OK) == 0;
-    if (faccessat(AT_FDCWD, there ? path : folder, there ? W_OK : W_OK | X_OK, AT_EACCESS) == 0)
-        findings_add(f, FINDING_OK, of, "%s can be written", path);
-    else
-        findings_failed(f, of, file_failed("write to", there ? path : folder));
-}
-
-static void check_paths(Findings *f, const Config *c, Arena *a) {
+// What the server does without if it cannot have it; files that the user named are checked with the
+// configuration.
+static void check_cache(Findings *f, const Config *c, Arena *a) {
     const char *cache = NULL;
-    if (c->serve.log_file[0] != '\0') check_writable(f, "log_file", c->serve.log_file);
     if (c->serve.store[0] != '\0') {
-        check_writable(f, "store", c->serve.store);
+        findings_add(f, FINDING_OK, "store", "%s", c->serve.store);
         return;
     }
     Err e = file_cache_dir(a, &cache);
+    if (e == ERR_OK) e = host_check_store(NULL);
     if (e == ERR_OK)
         findings_add(f, FINDING_OK, "store", "in %s", cache);
     else
-        findings_failed(f, "store", e);
+        findings_add(f, FINDING_WARNING, "store", "measured profiles are not stored: %s",
+                     err_why());
 }
 
-static int check_all(Findings *f, const Config *c, Arena *a) {
+static int check_all(Findings *f, const ServeArgs *x, const Config *c, Arena *a) {
     const char *const keys[] = {"http", "grpc", "metrics", "admin"};
     bool own = strcmp(c->serve.admin, "http") != 0;  // otherwise served at the address of http
     const char *const at[] = {c->serve.http, c->serve.grpc, c->serve.metrics,
@@ -311,37 +290,38 @@ static int check_all(Findings *f, const Config *c, Arena *a) {
         findings_add(f, FINDING_OK, "configuration", "%s",
                      c->loaded_from.file != NULL ? c->loaded_from.file
                                                  : "options, environment and model folders");
+    check_policy(f, x, c, a);
+    uint32_t wrong = f->n[FINDING_PROBLEM];
     for (uint32_t i = 0; i < c->n_models; i++, sum += bytes)
         check_model(f, c, &c->models[i], &bytes);
     if (c->n_models == 0 && c->n_problems == 0)
         findings_add(f, FINDING_WARNING, "model", "no model to serve");
-    check_policy(f, c);
-    check_cores(f, c, a);
+    uint32_t missing = f->n[FINDING_PROBLEM] - wrong;
+    report_cores(f, c);
     check_memory(f, sum);
-    check_paths(f, c, a);
-    uint32_t before = f->n[FINDING_PROBLEM];
+    if (wrong == 0) check_cache(f, c, a);
     for (uint32_t i = 0; i < 4; i++) {
         if (strcmp(at[i], "off") == 0) continue;
         listeners++;
         free = check_address(f, keys[i], at[i], c->serve.expose) && free;
     }
     check_descriptors(f, c, listeners);
-    return before > 0 ? EXIT_CONFIG : free ? 0 : EXIT_BIND;
+    return wrong > 0 ? EXIT_CONFIG : !free ? SERVER_BIND : missing > 0 ? SERVER_MODEL : 0;
 }
 
 int cmd_check(const Command *c, int argc, char **argv) {
     static ServeArgs x;
     bool             json = false;
-    const ArgRow     own = {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0};
     Arena            a = {0};
     Config           config = {0};
     ConfigSources    s = {0};
     Findings         f = {.arena = &a};
-    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &s);
+    int              code = serve_args_parse(c, &json, argc, argv, &x, &a, &s);
     if (code >= 0) return code;
-    Err e = config_read(&config, &s);
+    Err e = serve_args_machine(&a, &s);
+    if (e == ERR_OK) e = config_read_start(&config, &s);
     if (e == ERR_OK) {
-        code = check_all(&f, &config, &a);
+        code = check_all(&f, &x, &config, &a);
         int written = findings_print(&f, json);
         code = written != 0 ? written : code;
     } else {

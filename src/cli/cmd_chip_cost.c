@@ -267,7 +267,7 @@ int cmd_chip_cost(const Command *c, int argc, char **argv) {
     if (o.unit == NULL && o.chip == NULL) o.chip = "4+4";
     Arena  a = {0};
     Layers l = {0};
-    Err    e = arena_init(&a, (size_t)1 << 32);
+    Err    e = arena_init_growing(&a, 1 << 20, (size_t)1 << 32);
     if (e == ERR_OK) e = list_layers(&o, &a, &l);
     code = e != ERR_OK      ? command_failed(e)
            : o.unit != NULL ? on_unit(&o, &l, &a)

@@ -122,7 +122,7 @@ int cmd_chip_train(const Command *c, int argc, char **argv) {
     int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     Arena a = {0};
     if (code >= 0) return code;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = train(&o, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);

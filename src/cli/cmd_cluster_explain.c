@@ -288,8 +288,8 @@ int cmd_cluster_explain(const Command *c, int argc, char **argv) {
     if ((o.sim.trace == NULL) == (o.records == NULL))
         return args_fail(EXIT_USAGE, "cluster explain: give --trace FILE, or --records FILE");
     Arena a = {0}, kept = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = arena_init(&kept, cpu_mem_budget(&cgroup_roots));
+    Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = arena_init_growing(&kept, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = explain(&o, &a, &kept, &code);
     if (e != ERR_OK) code = command_failed(e);
     arena_finish(&a);

@@ -116,8 +116,8 @@ int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
     if (code >= 0) return code;
     if (o.sim.trace == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");
     Arena a = {0}, kept = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
-    if (e == ERR_OK) e = arena_init(&kept, cpu_mem_budget(&cgroup_roots));
+    Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK) e = arena_init_growing(&kept, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = simulate(&o, &a, &kept, &code);
     if (e != ERR_OK) code = command_failed(e);
     arena_finish(&a);

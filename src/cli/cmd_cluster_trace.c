@@ -156,7 +156,7 @@ int cmd_cluster_trace_stats(const Command *c, int argc, char **argv) {
     trace_args_rows(&o.trace, rows + 2);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, &o.path, 1, 1, &n);
     if (code >= 0) return code;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     code = e == ERR_OK ? describe(&o, &a) : command_failed(e);
     arena_finish(&a);
     return code;

@@ -58,6 +58,7 @@ static double ms_since(TimeNs start) {
 
 static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa) {
     uint32_t cpus[TEAM_MAX];
+    if (!o->no_store && o->store != NULL) TRY(profile_store_check(o->store));
     TRY(isa_choose(isa));
     TRY(cpu_read(a, &cgroup_roots, &c->cpu));
     TRY(read_cores(o->cores, cpu_budget(&c->cpu, &cgroup_roots).cores, c));
@@ -66,7 +67,7 @@ static Err open_machine(const Options *o, Compiled *c, Arena *a, const Isa **isa
     c->stored = !o->no_store;
     if (c->stored) profile_store_open(&c->store, o->store, &c->cpu, *isa);
     if (c->stored && c->store.why[0] != '\0')
-        (void)fprintf(stderr, "profile store: %s\n", c->store.why);
+        (void)fprintf(stderr, "cotenant: warning: %s\n", c->store.why);
     return ERR_OK;
 }
 
@@ -237,7 +238,7 @@ int cmd_compile(const Command *c, int argc, char **argv) {
     Compiled r = {0};
     TimeNs   start = clock_now(clock_monotonic());
     o.load.numbers = true;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     r.load_ms = ms_since(start);
     if (e == ERR_OK) e = compile(&o, &m, &r, &a);

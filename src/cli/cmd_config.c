@@ -91,13 +91,14 @@ static Err dump_text(const Config *c, Arena *a) {
 int cmd_config_dump(const Command *c, int argc, char **argv) {
     static ServeArgs x;
     bool             json = false;
-    const ArgRow     own = {"json", ARG_FLAG, &json, NULL, "one JSON document on stdout", 0, 0};
     Arena            a = {0};
     Config           config = {0};
     ConfigSources    s = {0};
-    int              code = serve_args_parse(c, own, argc, argv, &x, &a, &s);
+    int              code = serve_args_parse(c, &json, argc, argv, &x, &a, &s);
     if (code >= 0) return code;
-    Err e = config_load(&config, &s);
+    PolicyChoice policy = {0};
+    Err          e = config_load(&config, &s);
+    if (e == ERR_OK) e = serve_args_policy(&x, &config, &a, &policy);
     for (uint32_t i = 0; e == ERR_OK && i < config.n_warnings; i++)
         fprintf(stderr, "warning: %s\n", config.warnings[i]);
     if (e == ERR_OK && json) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/table.h"
 #include "base/tensor.h"
 #include "base/term.h"
@@ -140,7 +141,7 @@ static Err run_set(ShapeCache *shape_cache, const char *set, Arena *a) {
 static Err run_sets(const Model *m, const char *dir) {
     ShapeCache shape_cache;
     Arena      a = {0};
-    Err        e = arena_init(&a, (size_t)1 << ARENA_SHIFT);
+    Err        e = arena_init_growing(&a, 1 << 20, (size_t)1 << ARENA_SHIFT);
     shape_cache_init(&shape_cache, m, interp_eval);
     uint32_t n = 0;
     for (; e == ERR_OK; n++) {
@@ -253,11 +254,12 @@ static Err run_suites(const char *dir, const Options *o, Tally *tallies, uint32_
         tallies[*n] = (Tally){suites[i], {0}, json_array(), json_array()};
         TRY(run_suite(dir, o, &tallies[(*n)++]));
     }
-    return *n > 0 ? ERR_OK
-                  : err_set(ERR_ARG,
-                            "no suite '%s'; there are node, simple, "
-                            "pytorch-operator and pytorch-converted",
-                            o->suite);
+    char hint[TEXT_MEANT];
+    if (*n > 0) return ERR_OK;
+    return err_set(ERR_ARG, "no suite '%s'; %s", o->suite,
+                   text_meant(o->suite, suites, N_SUITES,
+                              "there are node, simple, pytorch-operator and pytorch-converted",
+                              hint));
 }
 
 int cmd_conformance(const Command *c, int argc, char **argv) {

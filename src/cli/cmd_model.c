@@ -150,7 +150,7 @@ int cmd_model_show(const Command *c, int argc, char **argv) {
     ShapeCache         all = {0};
     Show               out = {.layers = json_array()};
     const ShapedGraph *s = NULL;
-    Err                e = arena_init(&out.arena, (size_t)1 << 34);
+    Err                e = arena_init_growing(&out.arena, 1 << 20, (size_t)1 << 34);
     if (e == ERR_OK) e = model_args_load(what, &o, &m);
     for (uint32_t i = 0; e == ERR_OK && i < m.graph->n_inputs; i++)
         model_args_note_open(&m.graph->values[m.graph->inputs[i]], &o);

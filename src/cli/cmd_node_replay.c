@@ -194,7 +194,7 @@ int cmd_node_replay(const Command *c, int argc, char **argv) {
     int code = args_parse(c, rows, 2, argc, argv, &path, 1, 1, NULL);
     if (code >= 0) return code;
     Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = replay(path, records, json, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);

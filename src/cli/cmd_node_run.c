@@ -121,7 +121,7 @@ static Err run_in(const Options *o, const NodeScenario *s, Arena *a) {
 static int run_command(const Options *o) {
     Arena        a = {0};
     NodeScenario s = {0};
-    Err          e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err          e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = node_scenario_open(&o->scenario, &a, &s);
     if (e == ERR_OK) e = run_in(o, &s, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);

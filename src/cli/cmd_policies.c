@@ -32,6 +32,14 @@ static json_t *policy_json(const PolicyInfo *p) {
                      p->kind, "paper", p->paper, "settings", settings);
 }
 
+static int unknown(Tier tier, const char *name) {
+    Arena a = {0};
+    Err   e = arena_init(&a, (size_t)1 << 20);
+    if (e == ERR_OK) e = policy_info_unknown(tier, name, &a);
+    arena_finish(&a);
+    return command_failed(e);
+}
+
 static int list_policies(Tier tier, const Command *c, int argc, char **argv) {
     bool         json = false;
     const char  *name = NULL;
@@ -42,9 +50,7 @@ static int list_policies(Tier tier, const Command *c, int argc, char **argv) {
     };
     int code = args_parse(c, rows, 1, argc, argv, &name, 0, 1, &n);
     if (code >= 0) return code;
-    if (n > 0 && !policy_info_find(tier, name, &p))
-        return args_fail(EXIT_USAGE, "%s: no policy '%s'; without a name all are listed", c->name,
-                         name);
+    if (n > 0 && !policy_info_find(tier, name, &p)) return unknown(tier, name);
     json_t *list = json ? json_array() : NULL;
     for (uint32_t i = 0; policy_info(tier, i, &p); i++) {
         if (n > 0 && strcmp(p.name, name) != 0) continue;

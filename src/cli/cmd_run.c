@@ -261,7 +261,7 @@ int cmd_run(const Command *c, int argc, char **argv) {
     Arena  a = {0};
     Result r = {.files = json_array()};
     o.load.numbers = true;
-    Err e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     if (e == ERR_OK) e = compute(&o, &m, &a, &r);
     if (e == ERR_OK && o.output != NULL) e = write_outputs(&r, o.output, &a);

@@ -70,10 +70,9 @@ static Err result_of(const char *url, const Fetch *v, Str *out) {
     return ERR_OK;
 }
 
-static Err fetch(const char *url, const char *path, double seconds, size_t most, Arena *a,
-                 Str *out) {
+static Err fetch(const char *url, const char *path, double seconds, size_t most, Fetch *v) {
     ClientUrl u;
-    Fetch     v = {.arena = a};
+    Arena    *a = v->arena;
     TRY(client_url(url, a, &u));
     if (u.protocol != CLIENT_HTTP1)
         return err_set(ERR_ARG, "'%s': write http://HOST:PORT, the metrics address", url);
@@ -86,13 +85,21 @@ static Err fetch(const char *url, const char *path, double seconds, size_t most,
                        .connections = 1,
                        .timeout_ns = (TimeNs)(seconds * 1e9),
                        .body_bytes = most};
-    TRY(loop_create(&v.loop));
-    Err e = run_fetch(&v, &o, full, most);
-    loop_destroy(v.loop);
-    return e == ERR_OK ? result_of(url, &v, out) : e;
+    TRY(loop_create(&v->loop));
+    Err e = run_fetch(v, &o, full, most);
+    loop_destroy(v->loop);
+    return e;
 }
 
-enum { MOST_BYTES = 32 << 20, ID_MOST = 256 };
+enum { MOST_BYTES = 32 << 20, READY_BYTES = 1 << 16, ID_MOST = 256, NOT_READY = 503 };
+static const double timeout_s = 10;
+
+// Whether the server loads models still, or stops: then a history without misses says nothing.
+static bool is_loading(const char *url, Arena *a) {
+    Fetch v = {.arena = a};
+    return fetch(url, "/v2/health/ready", timeout_s, READY_BYTES, &v) == ERR_OK &&
+           v.fault[0] == '\0' && v.status == NOT_READY;
+}
 
 static const char *text_at(const json_t *o, const char *key) {
     const char *s = json_string_value(json_object_get(o, key));
@@ -174,7 +181,7 @@ static Err print_stages(const json_t *o, Arena *a) {
     return table_print(&t, stdout);
 }
 
-static Err print_misses(const json_t *list, Arena *a) {
+static Err print_misses(const json_t *list, const char *url, Arena *a) {
     static const Column columns[] = {
         {.key = "id", .head = "request"},
         {.key = "model", .head = "model"},
@@ -187,7 +194,9 @@ static Err print_misses(const json_t *list, Arena *a) {
     size_t  i;
     json_t *o;
     if (json_array_size(list) == 0) {
-        puts("no request in the server's history missed its deadline");
+        puts(is_loading(url, a) ? "the server is not ready: it loads its models, or stops; no "
+                                  "request in its history missed its deadline"
+                                : "no request in the server's history missed its deadline");
         return ERR_OK;
     }
     table_init(&t, a, columns, 7);
@@ -221,10 +230,12 @@ static Err path_of(const char *id, int64_t misses, char *out, size_t size) {
 }
 
 static Err query(const char *url, const char *id, int64_t misses, Arena *a, json_t **out) {
-    char path[4 * ID_MOST];
-    Str  text;
+    char  path[4 * ID_MOST];
+    Str   text;
+    Fetch v = {.arena = a};
     TRY(path_of(id, misses, path, sizeof path));
-    TRY(fetch(url, path, 10, MOST_BYTES, a, &text));
+    TRY(fetch(url, path, timeout_s, MOST_BYTES, &v));
+    TRY(result_of(url, &v, &text));
     TRY(json_parse(url, text.at, text.len, out));
     bool fits = id != NULL ? json_is_object(*out) : json_is_array(*out);
     if (fits) return ERR_OK;
@@ -254,7 +265,7 @@ int cmd_why(const Command *c, int argc, char **argv) {
         code = command_json(o);
     } else if (e == ERR_OK) {
         if (n_rest > 0) print_head(o);
-        e = n_rest > 0 ? print_stages(o, &a) : print_misses(o, &a);
+        e = n_rest > 0 ? print_stages(o, &a) : print_misses(o, url, &a);
         json_decref(o);
     }
     if (e != ERR_OK) code = command_failed(e);

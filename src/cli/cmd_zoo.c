@@ -58,7 +58,7 @@ int cmd_zoo_list(const Command *c, int argc, char **argv) {
     Arena   a = {0};
     Table   table;
     json_t *list = NULL;
-    Err     e = arena_init(&a, (size_t)1 << 32);
+    Err     e = arena_init_growing(&a, 1 << 20, (size_t)1 << 32);
     if (e == ERR_OK) e = list_networks(&table, &a);
     if (e == ERR_OK) e = json ? table_json(&table, &list) : table_print(&table, stdout);
     code = e != ERR_OK ? command_failed(e)

@@ -5,11 +5,20 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 
 static const Command commands[] = {
 #define X(name, fn, about, usage, examples) {name, about, usage, examples, fn},
+#include "cli/commands.def"
+#undef X
+};
+
+static const Command overview[] = {
+// a heading has no name
+#define GROUP(title)                          {.about = title},
+#define X(name_, fn, about_, usage, examples) {.name = name_, .about = about_},
 #include "cli/commands.def"
 #undef X
 };
@@ -24,10 +33,13 @@ int cmd_version(const Command *c, int argc, char **argv) {
 
 static int print_overview(FILE *f) {
     fputs("cotenant lets many tenants' deep learning share hardware and still meet each tenant's "
-          "target.\n\ncommands:\n",
+          "target.\n",
           f);
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(f, "  %-21s %s\n", commands[i].name, commands[i].about);
+    for (size_t i = 0; i < sizeof overview / sizeof *overview; i++)
+        if (overview[i].name == NULL)
+            fprintf(f, "\n%s:\n", overview[i].about);
+        else
+            fprintf(f, "  %-22s %s\n", overview[i].name, overview[i].about);
     fputs("\n'cotenant COMMAND --help' shows options and examples.\n", f);
     return 0;
 }
@@ -53,20 +65,43 @@ static bool list_group(const char *words, FILE *f) {
     bool any = false;
     for (int i = 0; i < N_COMMANDS; i++) {
         if (!begins(&commands[i], words)) continue;
-        fprintf(f, "cotenant %-21s %s\n", commands[i].name, commands[i].about);
+        fprintf(f, "cotenant %-22s %s\n", commands[i].name, commands[i].about);
         any = true;
     }
     return any;
 }
 
+enum { WORDS_MOST = 3, TYPED = 96 };  // words of a command's name
+
+// The first words as typed, up to the first option.
+static void first_words(int argc, char **argv, int most, char out[TYPED]) {
+    size_t n = 0;
+    for (int i = 1; i < argc && i <= most && argv[i][0] != '-' && n < TYPED; i++)
+        n += (size_t)snprintf(out + n, TYPED - n, "%s%s", i > 1 ? " " : "", argv[i]);
+    if (n == 0) (void)snprintf(out, TYPED, "%s", argv[1]);
+}
+
+// The longest run of first words that is near a command.
+static int no_command(int argc, char **argv) {
+    const char *names[N_COMMANDS];
+    char        words[TYPED], hint[TEXT_MEANT];
+    const char *meant = NULL;
+    for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i].name;
+    for (int most = WORDS_MOST; most > 0 && meant == NULL; most--) {
+        first_words(argc, argv, most, words);
+        meant = text_meant(words, names, N_COMMANDS, NULL, hint);
+    }
+    return args_fail(EXIT_USAGE, "no command '%s'; %s", words,
+                     meant != NULL ? meant : "'cotenant' alone lists them");
+}
+
 // The first words of several commands ("zoo", "cluster trace") list those commands.
 static int unknown(int argc, char **argv) {
-    bool  help = strcmp(argv[argc - 1], "--help") == 0;
-    FILE *f = help ? stdout : stderr;
-    char  two[64];
-    (void)snprintf(two, sizeof two, "%s %s", argv[1], argc > 2 ? argv[2] : "");
-    if (list_group(two, f) || list_group(argv[1], f)) return help ? 0 : EXIT_USAGE;
-    return args_fail(EXIT_USAGE, "no command '%s'; 'cotenant' alone lists them", argv[1]);
+    bool help = strcmp(argv[argc - 1], "--help") == 0;
+    char words[TYPED];
+    first_words(argc, argv, WORDS_MOST, words);
+    if (list_group(words, help ? stdout : stderr)) return help ? 0 : EXIT_USAGE;
+    return no_command(argc, argv);
 }
 
 // A result that could not be written is a failure.
@@ -96,7 +131,7 @@ int command_failed(Err e) {
 
 int command_run(Err (*run)(const void *options, Arena *a), const void *options) {
     Arena a = {0};
-    Err   e = arena_init(&a, cpu_mem_budget(&cgroup_roots));
+    Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = run(options, &a);
     int code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/err.h"
 #include "cli/commands.h"
 #include "base/settings.h"
@@ -86,6 +87,11 @@ static uint32_t make_rows(ServeArgs *x, ArgRow rows[SERVE_ARG_ROWS]) {
                          .to = &x->sets,
                          .arg = "[MODEL.]KEY=VALUE",
                          .help = "a setting of one model, or of all models"};
+    rows[n++] = (ArgRow){.name = "policy-set",
+                         .kind = ARG_LIST,
+                         .to = &x->policy_sets,
+                         .arg = "POLICY.KEY=VALUE",
+                         .help = "a setting of the policy: see cotenant node policies"};
     for (uint32_t i = 0; i < n_settings; i++) {
         const char *name = heading(settings[i].key);
         CHECK(n + 2 <= SERVE_ARG_ROWS);
@@ -123,10 +129,28 @@ static Err sources_of(const ServeArgs *x, uint32_t n_sources, Arena *a, ConfigSo
     return ERR_OK;
 }
 
-int serve_args_parse(const Command *c, ArgRow own, int argc, char **argv, ServeArgs *x, Arena *a,
+Err serve_args_machine(Arena *a, ConfigSources *out) {
+    Cpu cpu = {0};
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    out->cores = cpu_budget(&cpu, &cgroup_roots).cores;
+    return ERR_OK;
+}
+
+Err serve_args_policy(const ServeArgs *x, const Config *c, Arena *a, PolicyChoice *out) {
+    PolicyChoices all;
+    Err           e = policy_choices_read(TIER_NODE, c->serve.policy, &x->policy_sets, a, &all);
+    if (e == ERR_OK && all.n != 1)
+        return err_set(ERR_CONFIG, "policy '%s': one policy runs at a time", c->serve.policy);
+    if (e != ERR_OK) return err_set(ERR_CONFIG, "%s", arena_str(a, err_why()));
+    *out = all.at[0];
+    return ERR_OK;
+}
+
+int serve_args_parse(const Command *c, bool *json, int argc, char **argv, ServeArgs *x, Arena *a,
                      ConfigSources *out) {
-    ArgRow   rows[SERVE_ARG_ROWS + 1] = {own};
-    uint32_t n = 1 + make_rows(x, rows + 1), n_sources = 0;
+    ArgRow rows[SERVE_ARG_ROWS + 1] = {
+        {"json", ARG_FLAG, json, NULL, "one JSON document on stdout", 0, 0}};
+    uint32_t own = json != NULL ? 1 : 0, n = own + make_rows(x, rows + own), n_sources = 0;
     int code = args_parse(c, rows, n, argc, argv, x->sources, 0, SERVE_ARG_SOURCES, &n_sources);
     if (code >= 0) return code;
     Err e = arena_init(a, (size_t)1 << 28);

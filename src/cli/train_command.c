@@ -6,6 +6,7 @@
 #include "base/parallel_for.h"
 #include "base/stop_signal.h"
 #include "base/term.h"
+#include "learn/weights_file.h"
 
 static Err run_generations(const TrainCommand *c, Trainer *t, TimeNs start, Arena *a) {
     bool     show = term_is_tty(stderr);
@@ -27,8 +28,12 @@ static Err run_generations(const TrainCommand *c, Trainer *t, TimeNs start, Aren
     return e;
 }
 
+static const char *checkpoint_of(const TrainCommand *c, Arena *a) {
+    return arena_printf(a, "%s.training", c->args->out);
+}
+
 static Err save(const TrainCommand *c, const Trainer *t, Arena *a) {
-    const char *checkpoint = arena_printf(a, "%s.training", c->args->out);
+    const char *checkpoint = checkpoint_of(c, a);
     TRY(c->save(c->self, t, a));
     if (t->generation == trainer_total(t)) return ERR_OK;
     TRY(trainer_save(t, checkpoint, a));
@@ -36,7 +41,14 @@ static Err save(const TrainCommand *c, const Trainer *t, Arena *a) {
     return ERR_OK;
 }
 
+// Before the training rather than after hours of it.
+static Err check_targets(const TrainCommand *c, Arena *a) {
+    TRY(weights_check_target(c->args->out));
+    return weights_check_target(checkpoint_of(c, a));
+}
+
 static Err train(const TrainCommand *c, Trainer *t, TimeNs start, Arena *a) {
+    TRY(check_targets(c, a));
     TRY(trainer_open(t, a));
     if (c->args->resume != NULL) TRY(trainer_resume(t, c->args->resume, a));
     if (!c->args->json) c->print_head(c->self, t);

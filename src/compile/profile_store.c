@@ -3,18 +3,14 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "compile/profile_store_file.h"
 #include "kernel/isa.h"
 
-// A rollback journal rather than WAL: that also works in a read-only directory. synchronous = OFF,
-// because a torn file is detected and rebuilt.
+// A rollback journal rather than WAL: that also works in a read-only directory.
 #define SETTINGS                                                                                   \
-    "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cell_size_check = ON"
-#define OWNER    1129272400  // application_id "COTP"
-#define SCHEMA   1
+    "PRAGMA journal_mode = DELETE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON"
 #define NAME     "profiles-1.db"
 #define KEPT     "8"  // kernel builds kept per machine
 #define TEXT_(x) #x
@@ -28,7 +24,8 @@ static const char make_tables[] =
     " kernels TEXT NOT NULL, UNIQUE(machine, kernels));"
     "CREATE TABLE IF NOT EXISTS profile(build INTEGER NOT NULL, layer TEXT NOT NULL,"
     " record BLOB NOT NULL, PRIMARY KEY(build, layer)) WITHOUT ROWID;"
-    "PRAGMA application_id = " TEXT(OWNER) "; PRAGMA user_version = " TEXT(SCHEMA) "; COMMIT";
+    "PRAGMA application_id = " TEXT(STORE_OWNER) "; PRAGMA user_version = " TEXT(
+        STORE_SCHEMA) "; COMMIT";
 
 static const char find_profile[] = "SELECT record FROM profile JOIN build ON id = build"
                                    " WHERE machine = ?1 AND kernels = ?2 AND layer = ?3";
@@ -65,51 +62,55 @@ static int query_int(ProfileStore *s, const char *sql, int64_t *out) {
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-// A database of another program is left alone; an unknown schema version counts as damaged.
+// The tables are made in a new file only: profile_store_recognise has seen to the others.
 static int check_tables(ProfileStore *s) {
-    int64_t owner = 0, schema = 0, tables = 0;
+    int64_t tables = 0, owner = 0;
     int     code = query_int(s, "SELECT count(*) FROM sqlite_master", &tables);
     if (code == SQLITE_OK) code = query_int(s, "PRAGMA application_id", &owner);
-    if (code == SQLITE_OK) code = query_int(s, "PRAGMA user_version", &schema);
     if (code != SQLITE_OK) return code;
-    if (tables == 0 && owner == 0)
-        return s->read_only ? SQLITE_OK : sqlite3_exec(s->db, make_tables, NULL, NULL, NULL);
-    if (owner != OWNER) return SQLITE_AUTH;
-    return schema == SCHEMA ? SQLITE_OK : SQLITE_CORRUPT;
+    if (tables > 0) return owner == STORE_OWNER ? SQLITE_OK : SQLITE_NOTADB;
+    return s->read_only ? SQLITE_OK : sqlite3_exec(s->db, make_tables, NULL, NULL, NULL);
 }
 
-static int open_once(ProfileStore *s) {
-    struct stat st;
-    int         flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    int         code = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+// "ok" or the first fault in the pages of the file.
+static int check_pages(ProfileStore *s) {
+    sqlite3_stmt *q = NULL;
+    int           code = sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL);
+    if (code == SQLITE_OK) code = sqlite3_step(q);
+    if (code == SQLITE_ROW)
+        code =
+            strcmp((const char *)sqlite3_column_text(q, 0), "ok") == 0 ? SQLITE_OK : SQLITE_CORRUPT;
+    (void)sqlite3_finalize(q);
+    return code;
+}
+
+static void set_failure(ProfileStore *s, const char *doing, int code) {
+    set_error(s, doing,
+              is_damage(code) ? "it is damaged and is left as it is; remove it, or name another "
+                                "file"
+                              : sqlite3_errmsg(s->db));
+}
+
+// Damage found while the store is in use ends its use; the file is left as it is.
+static void leave_damaged(ProfileStore *s, const char *doing, int code) {
+    if (!is_damage(code)) return;
+    set_failure(s, doing, code);
+    close_database(s);
+}
+
+static int open_database(ProfileStore *s, int flags) {
+    int code = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK) {
-        s->inode = stat(s->path, &st) == 0 ? (uint64_t)st.st_ino : 0;
         s->read_only = sqlite3_db_readonly(s->db, "main") == 1;
         (void)sqlite3_busy_timeout(s->db, BUSY_MS);
         code = sqlite3_exec(s->db, SETTINGS, NULL, NULL, NULL);
     }
     if (code == SQLITE_OK) code = check_tables(s);
+    if (code == SQLITE_OK) code = check_pages(s);
     if (code == SQLITE_OK) return code;
-    set_error(s, "use",
-              code == SQLITE_AUTH ? "it belongs to another program" : sqlite3_errmsg(s->db));
+    set_failure(s, "use", code);
     close_database(s);
     return code;
-}
-
-// Renames a damaged file to PATH.bad, unless another process has just done so, and starts a new
-// one.
-static void rebuild(ProfileStore *s) {
-    char        bad[sizeof s->path + 16], journal[sizeof s->path + 16];
-    struct stat st;
-    close_database(s);
-    (void)snprintf(bad, sizeof bad, "%s.bad", s->path);
-    (void)snprintf(journal, sizeof journal, "%s-journal", s->path);
-    if (stat(s->path, &st) == 0 && (uint64_t)st.st_ino == s->inode) {
-        if (rename(s->path, bad) != 0) return;
-        (void)unlink(journal);
-        s->rebuilt = true;
-    }
-    (void)open_once(s);
 }
 
 static Err default_path(ProfileStore *s) {
@@ -139,38 +140,26 @@ static void name_machine(ProfileStore *s, const Cpu *c, const Isa *isa) {
     (void)snprintf(s->kernels, sizeof s->kernels, "%s", kernel_build_id());
 }
 
-// A file or folder that other users may write is not trusted. In a sticky folder such as /tmp,
-// users cannot replace files of others.
-static bool is_ours(const struct stat *st) {
-    bool mine = st->st_uid == geteuid() || st->st_uid == 0;
-    bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
-    return mine && ((st->st_mode & S_IWOTH) == 0 || sticky);
-}
-
-static bool is_trusted(ProfileStore *s) {
-    struct stat st;
-    char        folder[sizeof s->path];
-    const char *slash = strrchr(s->path, '/');
-    size_t      n = slash == NULL ? 0 : slash == s->path ? 1 : (size_t)(slash - s->path);
-    memcpy(folder, n > 0 ? s->path : ".", n > 0 ? n : 1);
-    folder[n > 0 ? n : 1] = '\0';
-    const char *bad = NULL;
-    if (stat(folder, &st) == 0 && !is_ours(&st)) bad = "other users may write in its folder";
-    if (stat(s->path, &st) == 0 && !is_ours(&st)) bad = "other users may write it";
-    if (bad != NULL) set_error(s, "use", bad);
-    return bad == NULL;
-}
-
 void profile_store_open(ProfileStore *s, const char *path, const Cpu *cpu, const Isa *isa) {
+    bool there = false;
     *s = (ProfileStore){0};
     name_machine(s, cpu, isa);
-    if (choose_path(s, path) != ERR_OK) {
+    if (choose_path(s, path) != ERR_OK || profile_store_recognise(s->path, &there) != ERR_OK) {
         (void)snprintf(s->why, sizeof s->why, "no profile store: %.400s", err_why());
         return;
     }
-    if (!is_trusted(s)) return;
-    int code = open_once(s);
-    if (is_damage(code)) rebuild(s);
+    (void)open_database(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+Err profile_store_check(const char *path) {
+    ProfileStore s = {0};
+    bool         there = false;
+    TRY(choose_path(&s, path));
+    TRY(profile_store_recognise(s.path, &there));
+    if (!there) return ERR_OK;
+    int code = open_database(&s, SQLITE_OPEN_READONLY);
+    close_database(&s);
+    return is_damage(code) ? err_set(ERR_CONFIG, "%s", s.why) : ERR_OK;
 }
 
 void profile_store_close(ProfileStore *s) { close_database(s); }
@@ -215,8 +204,7 @@ bool profile_store_put(ProfileStore *s, const char *layer, const LayerProfile *p
     if (arena_init(&a, (size_t)1 << 24) != ERR_OK) return false;
     bool ok = layer_profile_encode(p, &a, &record, &len) == ERR_OK;
     int  code = ok ? put_record(s, layer, record, len) : SQLITE_NOMEM;
-    if (is_damage(code)) rebuild(s);
-    if (is_damage(code) && s->db != NULL) code = put_record(s, layer, record, len);
+    leave_damaged(s, "write", code);
     arena_finish(&a);
     return code == SQLITE_OK;
 }
@@ -240,6 +228,6 @@ bool profile_store_get(ProfileStore *s, const char *layer, Arena *a, LayerProfil
     if (code == SQLITE_OK) code = get_record(s, q, layer, a, out);
     if (code != SQLITE_ROW && code != SQLITE_DONE) set_error(s, "read", sqlite3_errmsg(s->db));
     (void)sqlite3_finalize(q);
-    if (is_damage(code) && !s->read_only) rebuild(s);
+    leave_damaged(s, "read", code);
     return code == SQLITE_ROW;
 }

@@ -11,7 +11,9 @@
 #include "compile/lower/lower.h"
 #include "compile/layout.h"
 
-enum { KEEP_SHIFT = 37, IR_SHIFT = 37 };
+// Address space: weights of up to KEEP_FIRST bytes are contiguous.
+enum { KEEP_FIRST = 1 << 28, IR_FIRST = 1 << 26 };
+static const size_t ARENA_MOST = (size_t)1 << 37;
 enum { HUGE_PAGE_MIN_BYTES = 4 << 20 };  // less needs no huge pages: TLBs cover it
 enum { MACS_NS = 30, BYTES_NS = 20, SHORT_RUN_NS = 100000 };
 
@@ -208,16 +210,17 @@ Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o) {
     Arena a;
     CHECK(!o->shape_only || o->tune == NULL);
     *p = (Program){.shaped = s, .limits = o->limits, .shape_only = o->shape_only};
-    TRY(arena_init(&p->keep, (size_t)1 << KEEP_SHIFT));
+    TRY(arena_init_growing(&p->keep, KEEP_FIRST, ARENA_MOST));
     arena_use_huge_pages(&p->keep, HUGE_PAGE_MIN_BYTES);
-    Err e = arena_init(&a, (size_t)1 << IR_SHIFT);
+    Err e = arena_init_growing(&a, IR_FIRST, ARENA_MOST);
     if (e == ERR_OK) {
         e = build(p, o, &a);
         arena_finish(&a);
     }
     if (e == ERR_OK) e = make_branches(p, o);
     p->short_run = is_short_run(p);
-    p->weight_bytes = p->keep.used;
+    p->weight_bytes = arena_in_use(&p->keep);
+    arena_trim(&p->keep);
     if (e != ERR_OK) program_finish(p);
     return e;
 }

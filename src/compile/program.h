@@ -80,8 +80,9 @@ void program_run_layer(const Program *p, RunMemory *s, uint32_t layer, uint32_t 
 void program_run_slice(const Program *p, RunMemory *s, uint32_t layer, uint32_t version,
                        StepSlice slice, uint32_t index, uint32_t count, Tensor *outputs);
 // Most slices of a layer in which each of `count` threads has a task; at least 1.
-uint32_t     program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count);
-MUST_USE Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs);
+uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count);
+// Output data lives as program_run says. The budget does not pay for it from then on, and may end.
+MUST_USE Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs);
 
 // Compiles, runs once on the calling thread, frees the program; output data lives in `a`.
 MUST_USE Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o,

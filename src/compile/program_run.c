@@ -4,11 +4,15 @@
 #include "base/err.h"
 #include "base/fp.h"
 #include "base/poison.h"
+#include "base/work_stop.h"
 #include "compile/interp/frame.h"
 #include "compile/program.h"
 #include "compile/interp/run_ops.h"
 
-enum { REF_SHIFT = 36, BARE_SHIFT = 16, PAGE = 4096, SLICES_MOST = 1 << 20 };
+enum { REF_FIRST = 1 << 18, PAGE = 4096 };  // bytes
+enum { SLICES_MOST = 1 << 20 };
+
+static const size_t REF_MOST = (size_t)1 << 36;
 
 static Err init_branches(RunMemory *s, const Program *p) {
     s->branches = arena_try_new(&s->ref_keep, RunMemory, p->n_branches);
@@ -21,21 +25,13 @@ static Err init_branches(RunMemory *s, const Program *p) {
     return ERR_OK;
 }
 
-// Reserves a large address range only where it is used: a server has many RunMemory objects.
-static size_t ref_room(const Program *p) {
-    bool uses_arenas = p->done != NULL || p->n_branches > 0;
-    for (uint32_t i = 0; i < p->n_steps && !uses_arenas; i++)
-        uses_arenas = p->steps[i].kind->uses_arenas;
-    return (size_t)1 << (uses_arenas ? REF_SHIFT : BARE_SHIFT);
-}
-
 Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     CHECK(!p->shape_only);
     *s = (RunMemory){.parts = parts, .scratch_stride = program_scratch(p)};
     size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
     TRY(arena_init(&s->memory, bytes + PAGE));
-    Err e = arena_init(&s->ref_scratch, ref_room(p));
-    if (e == ERR_OK) e = arena_init(&s->ref_keep, ref_room(p));
+    Err e = arena_init_growing(&s->ref_scratch, REF_FIRST, REF_MOST);
+    if (e == ERR_OK) e = arena_init_growing(&s->ref_keep, REF_FIRST, REF_MOST);
     if (e == ERR_OK) {
         s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
@@ -46,12 +42,32 @@ Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     return e;
 }
 
+Err run_memory_charge(RunMemory *s, const InterpLimits *limits) {
+    s->limit.whole = s->budget;
+    s->limit.most = limits->max_bytes;
+    s->ref_scratch.refused = s->ref_keep.refused = 0;
+    if (arena_charge(&s->ref_scratch, &s->limit) && arena_charge(&s->ref_keep, &s->limit))
+        return ERR_OK;
+    return run_over_budget(&s->limit, s->ref_scratch.high + s->ref_keep.high);
+}
+
+void run_memory_settle(RunMemory *s) {
+    (void)arena_charge(&s->ref_scratch, NULL);
+    (void)arena_charge(&s->ref_keep, NULL);
+    if (s->paid > 0) budget_give(&s->limit, s->paid);
+    s->paid = 0;
+}
+
 void run_memory_release(RunMemory *s) {
     for (uint32_t i = 0; i < s->n_held; i++) slot_release(&s->held[i]);
     s->held = NULL;
     s->n_held = 0;
     arena_rewind(&s->ref_keep, s->kept);
     arena_rewind(&s->ref_scratch, 0);
+    run_memory_settle(s);
+    if (s->ref_keep.base == NULL) return;
+    arena_shrink(&s->ref_keep, s->kept > REF_FIRST ? s->kept : REF_FIRST);
+    arena_shrink(&s->ref_scratch, REF_FIRST);
 }
 
 void run_memory_finish(RunMemory *s) {
@@ -198,27 +214,42 @@ static Err hold_output(RunMemory *s, const Frame *f, uint32_t i, Tensor *out) {
     return ERR_OK;
 }
 
+static Err run_frame(const Program *p, RunMemory *s, Frame *f, Arena *a, Tensor *outputs) {
+    TRY(set_tail_inputs(p, s, f));
+    TRY(frame_run(f, p->done));
+    for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
+        if (p->outputs[i].kind != OPERAND_NONE) continue;
+        TRY(a != NULL ? frame_copy_output(f, i, a, &outputs[i])
+                      : hold_output(s, f, i, &outputs[i]));
+    }
+    return ERR_OK;
+}
+
 // The interpreted tail: data-dependent shapes and control flow, node by node. Without an arena, its
 // outputs stay in the RunMemory.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
-    InterpState m = {.limits = p->limits,
-                     .scratch = &s->ref_scratch,
-                     .keep = &s->ref_keep,
-                     .program = p,
-                     .mem = s};
-    Frame       f;
-    Err         e = frame_init(&f, &m, p->shaped);
-    if (e == ERR_OK) e = set_tail_inputs(p, s, &f);
-    if (e == ERR_OK) e = frame_run(&f, p->done);
-    for (uint32_t i = 0; e == ERR_OK && i < p->shaped->graph->n_outputs; i++)
-        if (p->outputs[i].kind == OPERAND_NONE)
-            e = a != NULL ? frame_copy_output(&f, i, a, &outputs[i])
-                          : hold_output(s, &f, i, &outputs[i]);
+    TRY(run_memory_charge(s, &p->limits));
+    InterpState         m = {.limits = p->limits,
+                             .budget = &s->limit,
+                             .scratch = &s->ref_scratch,
+                             .keep = &s->ref_keep,
+                             .program = p,
+                             .mem = s};
+    Frame               f;
+    const _Atomic bool *before = work_stop_watch(run_memory_stop_flag(s));
+    Err                 e = frame_init(&f, &m, p->shaped);
+    if (e == ERR_OK) e = run_frame(p, s, &f, a, outputs);
+    (void)work_stop_watch(before);
     frame_finish(&f);
+    arena_rewind(&s->ref_scratch, 0);
+    arena_shrink(&s->ref_scratch, REF_FIRST);
+    budget_give(&s->limit, m.paid_bytes - m.live_bytes);
+    s->paid = m.live_bytes;
     return e;
 }
 
-Err program_outputs(const Program *p, const RunMemory *s, Arena *a, Tensor *outputs) {
+Err program_outputs(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
+    run_memory_settle(s);
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
     for (uint32_t i = 0; i < p->shaped->graph->n_outputs; i++) {
         const Operand *o = &p->outputs[i];
@@ -244,8 +275,10 @@ Err program_run(const Program *p, RunMemory *s, Team *team, const Tensor *inputs
         fpu_restore(old);
     }
     if (s->failed != ERR_OK) return err_set(s->failed, "%s", s->why);
-    if (p->done != NULL) TRY(run_tail(p, s, a, outputs));
-    return program_outputs(p, s, a, outputs);
+    Err e = p->done != NULL ? run_tail(p, s, a, outputs) : ERR_OK;
+    if (e == ERR_OK) e = program_outputs(p, s, a, outputs);
+    if (e != ERR_OK || a != NULL) run_memory_release(s);
+    return e;
 }
 
 Err program_run_once(const ShapedGraph *s, const Tensor *inputs, const ProgramOptions *o, Arena *a,

@@ -29,7 +29,9 @@ typedef struct RunMemory {
     size_t                  scratch_stride;
     const Tensor           *inputs;
     Arena                   memory, ref_scratch, ref_keep;
-    Budget                 *budget;    // pays for ref_scratch, ref_keep and the tail; NULL: none
+    Budget                 *budget;    // pays for memory beyond the planned buffers; NULL: none
+    Budget                  limit;     // the program's own limit on it, part of the budget
+    size_t                  paid;      // bytes of held outputs, taken from `limit`
     uint32_t                parts;     // maximum number of threads
     struct RunMemory       *branches;  // of the compiled branches
     uint32_t                n_branches;
@@ -43,11 +45,22 @@ typedef struct RunMemory {
     char                    why[512];
 } RunMemory;
 
+// The flag that stops this run: its own, or that of the run it is a branch of.
+static inline const _Atomic bool *run_memory_stop_flag(const RunMemory *s) {
+    while (s->outer != NULL) s = s->outer;
+    return &s->stop;
+}
+
 // True if this run, or the one it is a branch of, was told to stop.
 static inline bool run_memory_stopped(const RunMemory *s) {
     while (s != NULL && !atomic_load_explicit(&s->stop, memory_order_relaxed)) s = s->outer;
     return s != NULL;
 }
+
+// Around a step or a tail that allocates: its arenas are charged to the run's budget, then no more
+// (program_run.c).
+MUST_USE Err run_memory_charge(RunMemory *s, const InterpLimits *limits);
+void         run_memory_settle(RunMemory *s);
 
 typedef struct Step Step;
 struct Binder;
@@ -86,7 +99,6 @@ typedef struct StepKind {
     // Divides the step into more tasks that need no other weights or scratch, if it is computed in
     // slices. NULL: its tasks are small.
     void (*refine)(const Step *s, Version *v);
-    bool uses_arenas;    // allocates from the run's ref_scratch and ref_keep
     bool checks_inputs;  // in slice 0, which ends before the others begin
 } StepKind;
 

@@ -124,9 +124,11 @@ static Err measure(StepTuning *s, Binder *b, const TuneOptions *o, Arena *packs)
     return e;
 }
 
+enum { PACKS_FIRST = 1 << 28 };  // bytes of address space
+
 static Err tune_steps(StepTuning *s, Binder *b, const TuneOptions *o) {
     Arena packs;
-    TRY(arena_init(&packs, b->keep->cap));
+    TRY(arena_init_growing(&packs, PACKS_FIRST, b->keep->most));
     Err e = measure(s, b, o, &packs);
     arena_finish(&packs);
     return e;

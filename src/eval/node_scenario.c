@@ -77,6 +77,7 @@ static Err describe(const Host *h, Arena *a, NodeScenario *s) {
 }
 
 static Err load(const NodeScenarioOptions *o, NodeScenarioLive *l, Arena *a, NodeScenario *s) {
+    if (o->store != NULL) TRY(host_check_store(o->store));
     TRY(host_open(&l->host, 0, o->store));
     (void)snprintf(l->machine, sizeof l->machine, "%s, %u cores", l->host.cpu.model,
                    l->host.machine.n_cores);

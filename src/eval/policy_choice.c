@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "policy/policies.h"
 
 static bool node_info(const NodePolicy *p, PolicyInfo *out) {
@@ -77,12 +78,16 @@ Settings policy_choice_settings(const PolicyChoice *c, Arena *a) {
         .rows = c->info.rows, .n_rows = c->info.n_rows, .values = c->settings, .arena = a};
 }
 
-static Err unknown(Tier t, const char *name, Arena *a) {
-    char      *names = arena_str(a, "");
-    PolicyInfo p;
-    for (uint32_t i = 0; policy_info(t, i, &p); i++)
-        names = arena_printf(a, "%s%s%s", names, i > 0 ? ", " : "", p.name);
-    return err_set(ERR_ARG, "no policy '%s'; there are %s", name, names);
+Err policy_info_unknown(Tier t, const char *name, Arena *a) {
+    char       *list = arena_str(a, "there are "), hint[TEXT_MEANT];
+    const char *names[POLICY_CHOICES];
+    PolicyInfo  p;
+    uint32_t    n = 0;
+    for (; n < POLICY_CHOICES && policy_info(t, n, &p); n++) {
+        names[n] = p.name;
+        list = arena_printf(a, "%s%s%s", list, n > 0 ? ", " : "", p.name);
+    }
+    return err_set(ERR_ARG, "no policy '%s'; %s", name, text_meant(name, names, n, list, hint));
 }
 
 static Err add(const PolicyInfo *p, Arena *a, PolicyChoices *out) {
@@ -104,14 +109,14 @@ static Err add_named(Tier t, const char *list, Arena *a, PolicyChoices *out) {
         size_t      n = strcspn(at, ",");
         const char *name = arena_printf(a, "%.*s", (int)n, at);
         PolicyInfo  p;
-        if (!policy_info_find(t, name, &p)) return unknown(t, name, a);
+        if (!policy_info_find(t, name, &p)) return policy_info_unknown(t, name, a);
         TRY(add(&p, a, out));
         at += n;
         if (*at == '\0') return ERR_OK;
     }
 }
 
-static Err set(const char *text, Arena *a, const PolicyChoices *c) {
+static Err set(const char *option, const char *text, Arena *a, const PolicyChoices *c) {
     const char *dot = strchr(text, '.');
     size_t      n = dot != NULL ? (size_t)(dot - text) : 0;
     for (uint32_t i = 0; i < c->n && dot != NULL; i++) {
@@ -119,9 +124,10 @@ static Err set(const char *text, Arena *a, const PolicyChoices *c) {
         if (strlen(name) != n || strncmp(name, text, n) != 0) continue;
         Settings s = policy_choice_settings(&c->at[i], a);
         Err      e = settings_set(&s, dot + 1);
-        return e == ERR_OK ? e : err_add(ERR_ARG, "--set %s", text);
+        return e == ERR_OK ? e : err_add(ERR_ARG, "--%s %s", option, text);
     }
-    return err_set(ERR_ARG, "--set %s: write POLICY.KEY=VALUE, for a policy that takes part", text);
+    return err_set(ERR_ARG, "--%s %s: write POLICY.KEY=VALUE, for a policy that takes part", option,
+                   text);
 }
 
 Err policy_choices_read(Tier t, const char *list, const ArgList *sets, Arena *a,
@@ -133,7 +139,8 @@ Err policy_choices_read(Tier t, const char *list, const ArgList *sets, Arena *a,
     } else {
         TRY(add_named(t, list, a, out));
     }
-    for (uint32_t i = 0; i < sets->n; i++) TRY(set(sets->at[i], a, out));
+    for (uint32_t i = 0; i < sets->n; i++)
+        TRY(set(sets->option != NULL ? sets->option : "set", sets->at[i], a, out));
     return ERR_OK;
 }
 

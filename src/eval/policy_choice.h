@@ -24,6 +24,7 @@ typedef struct PolicyInfo {  // what the policies of all tiers have in common
 // Row i of policy/TIER.def; false after the last.
 bool policy_info(Tier t, uint32_t i, PolicyInfo *out);
 bool policy_info_find(Tier t, const char *name, PolicyInfo *out);
+Err  policy_info_unknown(Tier t, const char *name, Arena *a);  // ERR_ARG with a suggestion
 
 typedef struct PolicyChoice {
     PolicyInfo  info;

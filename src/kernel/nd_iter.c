@@ -1,6 +1,9 @@
 #include "kernel/nd_iter.h"
 
 #include "base/err.h"
+#include "base/work_stop.h"
+
+enum { LOOK_EVERY = 256 };  // elements between two looks at the stop flag
 
 NdIter nd_iter_begin(int32_t rank, const int64_t *dims) {
     NdIter w = {.rank = rank, .count = 1};
@@ -45,6 +48,10 @@ NdIter nd_iter_along(const Tensor *indices, const Tensor *of, int32_t axis, int6
 
 void nd_iter_next(NdIter *w) {
     w->at++;
+    if ((w->at & (LOOK_EVERY - 1)) == 0 && work_stopped()) {
+        w->at = w->count;  // the offsets stay valid
+        return;
+    }
     for (int32_t i = w->rank - 1; i >= 0; i--) {
         for (int32_t k = 0; k < w->n; k++) w->off[k] += w->stride[k][i];
         if (++w->index[i] < w->dims[i]) return;

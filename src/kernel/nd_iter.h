@@ -1,5 +1,5 @@
 // NdIter: iterates over all indices of a shape in row-major order and tracks the offsets of up to
-// four strided operands.
+// four strided operands. It ends early if the work was told to stop (base/work_stop.h).
 #pragma once
 
 #include <stdint.h>

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/fp.h"
+#include "base/work_stop.h"
 
 WideType wide_type_of(DType t) {
     switch (t) {
@@ -137,11 +138,17 @@ STORE(store_i64, int64_t, PUT_WRAPPED, (float))
 STORE(store_u64, uint64_t, PUT_WRAPPED, (float))
 
 void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *out) {
-    load_f64(t, at, stride, n, out);
+    for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
+        part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
+        load_f64(t, at + i * stride, stride, part, out + i);
+    }
 }
 
 void wide_write(Tensor *t, int64_t at, int64_t stride, int64_t n, const double *in) {
-    store_f64(in, t, at, stride, n);
+    for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
+        part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
+        store_f64(in + i, t, at + i * stride, stride, part);
+    }
 }
 
 void wide_store(WideType w, const WideBlock *in, Tensor *t, int64_t at, int64_t stride, int64_t n) {

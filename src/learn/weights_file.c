@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
@@ -97,6 +98,22 @@ Err weights_save(const char *path, const char *facts, FloatVec params) {
     put(word, crc ^ UINT32_MAX, 4);
     (void)fwrite(word, 1, 4, f.out);
     return file_commit(&f);
+}
+
+Err weights_check_target(const char *path) {
+    char   head[MAGIC_LEN - 2];
+    FILE  *f = NULL;
+    size_t len = 0;
+    if (access(path, F_OK) != 0) return ERR_OK;
+    TRY(file_open(path, &f, &len));
+    bool ours = len == 0 || (fread(head, 1, sizeof head, f) == sizeof head &&
+                             memcmp(head, MAGIC, sizeof head) == 0);
+    (void)fclose(f);
+    if (ours) return ERR_OK;
+    return err_set(ERR_CONFIG,
+                   "%s is not a weights file and is left as it is; name another file with -o, or "
+                   "remove it",
+                   path);
 }
 
 static Err check_head(const char *name, const unsigned char *p, size_t len, size_t *facts,

@@ -16,6 +16,8 @@ typedef struct WeightsFile {
 // `facts`: metadata lines "key=value\n"; keys of letters, digits, - and _. Replaces path
 // atomically.
 MUST_USE Err weights_save(const char *path, const char *facts, FloatVec params);
+// Whether weights_save may replace path: it does not exist, is empty or a weights file.
+MUST_USE Err weights_check_target(const char *path);
 
 // `expect`: metadata lines that the file must contain. n: expected floats; 0: any.
 MUST_USE Err weights_load(const char *path, const char *expect, size_t n, Arena *a,

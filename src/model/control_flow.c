@@ -175,7 +175,7 @@ static Err stack_type(const Node *n, uint32_t k, const Tensor *one, int64_t leng
         return ERR_OK;
     }
     if (one->rank == TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "a stacked output exceeds rank %d", TENSOR_MAX_RANK);
+        return err_set(ERR_INVALID, "a stacked output exceeds rank %d", TENSOR_MAX_RANK);
     int32_t axis = 0;
     bool    reverse = false;
     TRY(control_flow_scan_axis(n, true, k, one->rank + 1, &axis, &reverse));

@@ -6,7 +6,7 @@
 enum {
     FOLD_BYTES = 1 << 28,  // per output; larger outputs, or more work, are computed at run time
     FOLD_MACS = 1 << 30,
-    SCRATCH_SHIFT = 34,
+    SCRATCH_FIRST = 1 << 20,
 };
 
 typedef struct Folder {
@@ -114,7 +114,7 @@ Err fold_constants(Model *m, EvalFn *eval) {
     // Dequantised int8 weights grow by four; shape arithmetic is negligible.
     size_t total = FOLD_BYTES + 4 * m->arena.used;
     Folder f = {.budget = {.keep = &m->arena, .each = FOLD_BYTES, .left = total}, .eval = eval};
-    TRY(arena_init(&f.scratch, (size_t)1 << SCRATCH_SHIFT));
+    TRY(arena_init_growing(&f.scratch, SCRATCH_FIRST, (size_t)1 << 34));
     fold_graph(&f, m->graph);
     arena_finish(&f.scratch);
     return ERR_OK;

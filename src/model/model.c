@@ -2,11 +2,13 @@
 
 #include "base/err.h"
 
-enum { RESERVE_SHIFT = 38 };  // 256 GiB of address space; pages are committed on use
+enum { MODEL_FIRST = 1 << 26 };  // bytes of address space; pages are committed on use
+
+static const size_t MODEL_MOST = (size_t)1 << 38;
 
 Err model_init(Model *m, const char *name) {
     *m = (Model){.ir_version = 8, .producer = "cotenant"};
-    TRY(arena_init(&m->arena, (size_t)1 << RESERVE_SHIFT));
+    TRY(arena_init_growing(&m->arena, MODEL_FIRST, MODEL_MOST));
     m->name = arena_str(&m->arena, name);
     m->graph = graph_create(&m->arena, NULL, m->name);
     return ERR_OK;

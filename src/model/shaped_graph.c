@@ -12,8 +12,8 @@ enum {
     FOLD_TOTAL = 1 << 28,
     FOLD_BYTES = 1 << 20,   // larger values are computed when the graph runs
     VISIT_LIMIT = 1 << 23,  // nodes inferred, counting every pass over nested bodies
-    SCRATCH_SHIFT = 34,
-    SLOT_SHIFT = 36,  // of the arena of one cached graph
+    ARENA_FIRST = 1 << 20,
+    SCRATCH_MOST = 1 << 30,  // bytes of temporaries of one folded node
     SYMBOLS_MAX = 64,
 };
 
@@ -123,7 +123,7 @@ Err shaped_graph_make(const Graph *g, const Tensor *inputs, EvalFn *eval, Arena 
                       ShapedGraph **out) {
     CHECK(g->parent == NULL);
     InferContext x = {.eval = eval, .arena = arena, .budget = {arena, FOLD_BYTES, FOLD_TOTAL}};
-    TRY(arena_init(&x.scratch, (size_t)1 << SCRATCH_SHIFT));
+    TRY(arena_init_growing(&x.scratch, ARENA_FIRST, SCRATCH_MOST));
     Err e = shaped_graph_infer(&x, g, inputs, NULL, out);
     arena_finish(&x.scratch);
     return e;
@@ -200,7 +200,7 @@ static Err fill_slot(ShapeCache *s, struct ShapeCacheSlot *slot, const Tensor *i
     const Graph *g = s->model->graph;
     arena_finish(&slot->arena);
     slot->shaped = NULL;
-    TRY(arena_init(&slot->arena, (size_t)1 << SLOT_SHIFT));
+    TRY(arena_init_growing(&slot->arena, ARENA_FIRST, (size_t)1 << 36));
     slot->inputs = arena_new(&slot->arena, Tensor, g->n_inputs);
     for (uint32_t i = 0; i < g->n_inputs; i++) slot->inputs[i] = infer_like(&inputs[i]);
     return shaped_graph_make(g, slot->inputs, s->eval, &slot->arena, &slot->shaped);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +32,22 @@ static bool address_port(const char *text, in_port_t *out) {
     return n > 0 && text[n] == '\0' && port <= 65535;
 }
 
+const char *address_loopback(const char *host) {
+    static const char name[] = "localhost";
+    size_t            n = strlen(host), len = sizeof name - 1;
+    if (n > 1 && host[n - 1] == '.') n--;
+    if (n == 13 && strncasecmp(host, "ip6-localhost", n) == 0) return "::1";
+    if (n == 12 && strncasecmp(host, "ip6-loopback", n) == 0) return "::1";
+    if (n < len || strncasecmp(host + n - len, name, len) != 0) return NULL;
+    return n == len || (n > len + 1 && host[n - len - 1] == '.') ? "127.0.0.1" : NULL;
+}
+
 static bool address_host(const char *host, bool v6, in_port_t port, Address *out) {
+    const char *loopback = v6 ? NULL : address_loopback(host);
+    if (loopback) {
+        host = loopback;
+        v6 = strchr(host, ':') != NULL;
+    }
     *out = (Address){.len = v6 ? sizeof out->v6 : sizeof out->v4};
     if (v6) {
         out->v6.sin6_family = AF_INET6;
@@ -40,7 +56,6 @@ static bool address_host(const char *host, bool v6, in_port_t port, Address *out
     }
     out->v4.sin_family = AF_INET;
     out->v4.sin_port = port;
-    if (strcmp(host, "localhost") == 0) host = "127.0.0.1";
     return inet_pton(AF_INET, host, &out->v4.sin_addr) == 1;
 }
 

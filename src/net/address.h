@@ -22,8 +22,11 @@ typedef struct Address {
 } Address;
 
 MUST_USE Err address_read(const char *text, Address *out);  // names are not looked up
-bool         address_is_local(const Address *a);            // loopback or a Unix socket
-void         address_text(const Address *a, char out[ADDRESS_TEXT]);
+// The address of a loopback name (localhost, a name below it, ip6-localhost), which needs no
+// resolver; NULL: it is none.
+const char *address_loopback(const char *host);
+bool        address_is_local(const Address *a);  // loopback or a Unix socket
+void        address_text(const Address *a, char out[ADDRESS_TEXT]);
 
 // Opens a non-blocking listening socket; port 0 becomes the port that was assigned.
 MUST_USE Err address_listen(Address *a, int *fd);

@@ -9,19 +9,21 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "net/address.h"
 #include "net/client_int.h"
 
 enum { SWEEP_NS = 20 * 1000 * 1000 };
 
 static void sweep(void *self);
 
-// localhost is the loopback address, as for listeners, even on a machine without /etc/hosts.
+// Loopback names are known, as for listeners, even on a machine without /etc/hosts.
 static Err find_address(Client *c) {
     struct addrinfo  hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
     struct addrinfo *found = NULL;
-    bool             local = strcmp(c->options.host, "localhost") == 0;
-    const char      *host = local ? "127.0.0.1" : c->options.host;
-    int              code = getaddrinfo(host, c->options.port, &hint, &found);
+    const char      *loopback = address_loopback(c->options.host);
+    if (loopback != NULL) hint.ai_flags = AI_NUMERICHOST;
+    int code =
+        getaddrinfo(loopback != NULL ? loopback : c->options.host, c->options.port, &hint, &found);
     if (code != 0)
         return err_set(ERR_IO, "cannot resolve host '%s', port '%s': %s", c->options.host,
                        c->options.port, gai_strerror(code));

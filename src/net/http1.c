@@ -162,7 +162,7 @@ static StreamUse http1_use(const Http1 *c) {
     if (http1_unsent(c)) return STREAM_STALL;
     if (c->input == HTTP1_HEAD && !c->proven) return STREAM_NEW;
     if (http1_idle(c)) return STREAM_IDLE;
-    return http1_reads(c) || c->input == HTTP1_LINGER ? STREAM_PART : STREAM_BUSY;
+    return c->open && !http1_reads(c) ? STREAM_BUSY : STREAM_PART;
 }
 
 // Sets the events and the deadline to wait for.
@@ -194,7 +194,10 @@ void http1_advance(Http1 *c) {
     c->resume = false;
     for (int i = 0; !c->stream.closed && !c->n_pieces && !c->resume && http1_step(c); i++)
         c->resume = i == HTTP1_TURN || stream_overtime(&c->stream);
-    if (!c->stream.closed && http1_unsent(c)) http1_flush(c);
+    if (!c->stream.closed && http1_unsent(c)) {
+        http1_flush(c);  // the rest of a response: then the next request has its turn
+        c->resume = c->resume || !http1_unsent(c);
+    }
     if (!c->stream.closed && c->eof && http1_reads(c) && !c->resume) http1_end_of_input(c);
     c->inside = false;
     if (!c->stream.closed) http1_settle(c);

@@ -7,6 +7,10 @@
 
 enum { READ_BYTES = 16 << 10, READS = 16, QUIET_BYTES = 64 << 10 };
 
+// Token buckets of a connection for frames other than answered calls.
+static const double resets_most = 1000, resets_per_s = 300;
+static const double chatter_most = 2000, chatter_per_s = 1000;
+
 static const TimeNs tick_most = 1000000000, tick_least = 1000000, notice_ns = 1000000000;
 
 bool http2_spend(Http2 *h, Http2Bucket *b, double most, double per_s) {
@@ -96,9 +100,14 @@ static void explain(Http2 *h) {
 
 static void take(Http2 *h, const uint8_t *at, size_t n) {
     const ListenerLimits *l = stream_limits(&h->stream);
+    uint8_t               kept[READ_BYTES + HTTP2_FILTER_HELD];
+    uint32_t              dropped = h->filter.dropped;
+    size_t                n_kept = http2_filter(&h->filter, at, n, kept);
+    for (; dropped != h->filter.dropped; dropped++)
+        if (!http2_spend(h, &h->resets, resets_most, resets_per_s)) http2_calm(h);
     h->quiet += n;
     h->inside = true;
-    ssize_t used = nghttp2_session_mem_recv(h->session, at, n);
+    ssize_t used = nghttp2_session_mem_recv(h->session, kept, n_kept);
     h->inside = false;
     if (used < 0) {
         stream_counts(&h->stream)->bad++;
@@ -245,10 +254,6 @@ const StreamKind stream_http2 = {.bytes = sizeof(Http2),
                                  .drain = http2_drain,
                                  .finish = http2_finish,
                                  .late = http2_late};
-
-// Token buckets of a connection for frames other than answered calls.
-static const double resets_most = 1000, resets_per_s = 300;
-static const double chatter_most = 2000, chatter_per_s = 1000;
 
 enum { WINDOW_CALL = 8 << 20, WINDOW_ALL = 64 << 20, ACKS_MOST = 200, SETTINGS_MOST = 32 };
 

@@ -3,6 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "net/http2_filter.h"
 #include "net/stream.h"
 
 enum {
@@ -94,6 +95,7 @@ struct Http2 {
     TimeNs           opened, heading, active, flushed, notice;
     uint64_t         quiet;  // bytes read since the last frame was complete
     Http2Bucket      resets, chatter;
+    Http2Filter      filter;
 
     struct iovec  pieces[HTTP2_PIECES];
     uint32_t      n_pieces, piece;

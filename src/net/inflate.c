@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-enum { INFLATE_FIRST = 65536, INFLATE_ALIGN = 64 };
+enum { INFLATE_FIRST = 65536, INFLATE_ALIGN = 64, INFLATE_FEED = 65536 };
 
 struct Inflate {
     z_stream z;
@@ -58,10 +58,11 @@ void inflate_end(Inflate *i) {
 
 static uInt inflate_part(size_t n) { return n > UINT_MAX ? UINT_MAX : (uInt)n; }
 
+// Empty blocks make no output, however many there are: the input of a step is bounded too.
 static void inflate_feed(Inflate *i) {
     if (i->z.avail_in > 0 || i->rest.len == 0) return;
     i->z.next_in = (Bytef *)(uintptr_t)i->rest.at;  // zlib does not write there
-    i->z.avail_in = inflate_part(i->rest.len);
+    i->z.avail_in = i->rest.len < INFLATE_FEED ? (uInt)i->rest.len : INFLATE_FEED;
     i->rest.at += i->z.avail_in;
     i->rest.len -= i->z.avail_in;
 }
@@ -69,14 +70,16 @@ static void inflate_feed(Inflate *i) {
 Err inflate_step(Inflate *i, unsigned char *to, size_t room, size_t *made, bool *done) {
     size_t left = room;
     int    said = Z_OK;
+    inflate_feed(i);
     while (left > 0 && said == Z_OK) {
-        inflate_feed(i);
         uInt part = inflate_part(left);
         i->z.next_out = to + (room - left);
         i->z.avail_out = part;
         said = inflate(&i->z, Z_NO_FLUSH);
         left -= part - i->z.avail_out;
+        if (i->z.avail_in == 0 && i->rest.len > 0) break;
     }
+    if (said == Z_BUF_ERROR && i->rest.len > 0) said = Z_OK;
     if (said == Z_MEM_ERROR) return err_set(ERR_LIMIT, "no memory to decompress a body");
     if (said == Z_BUF_ERROR) return err_set(ERR_PARSE, "compressed body ends too early");
     if (said != Z_OK && said != Z_STREAM_END)

@@ -18,6 +18,6 @@ MUST_USE Err inflate_all(InflateKind kind, Str in, size_t most, size_t aligned, 
 typedef struct Inflate Inflate;
 
 MUST_USE Err inflate_begin(Inflate **out, InflateKind kind, Str in);
-// Up to room bytes more; fewer than room and *done together, or an error.
+// Up to room bytes more. A step reads at most 64 KiB of input: it may make nothing before *done.
 MUST_USE Err inflate_step(Inflate *i, unsigned char *to, size_t room, size_t *made, bool *done);
 void         inflate_end(Inflate *i);  // accepts NULL

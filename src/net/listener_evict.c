@@ -6,7 +6,7 @@
 // EVICT_TURN: responses closed at once.
 enum { EVICT_SHARE = 8, EVICT_TURN = 16 };
 
-static const TimeNs EVICT_SECOND = 1000000000, EVICT_FUTILE = 20000000;
+static const TimeNs EVICT_SECOND = 1000000000, EVICT_FUTILE = 20000000, EVICT_STALL = 20000000;
 
 typedef struct EvictRow {
     StreamUse use;
@@ -28,7 +28,8 @@ static Stream *oldest_young(const StreamList *uses, TimeNs now) {
     Stream *new = oldest(uses, STREAM_NEW, now - 1), *part = oldest(uses, STREAM_PART, now - 1);
     if (new &&part) return new->since <= part->since ? new : part;
     if (uses[STREAM_NEW].first || uses[STREAM_PART].first) return new ? new : part;
-    return oldest(uses, STREAM_IDLE, now - 1);
+    Stream *stalled = oldest(uses, STREAM_STALL, now - EVICT_STALL);
+    return stalled ? stalled : oldest(uses, STREAM_IDLE, now - 1);
 }
 
 static Stream *pick(const StreamList *uses, TimeNs now) {

@@ -61,6 +61,8 @@ Err host_open(Host *h, uint32_t cores, const char *store) {
     return e;
 }
 
+Err host_check_store(const char *store) { return profile_store_check(store); }
+
 void host_quiet(Host *h) {
     team_destroy(h->team);
     h->team = NULL;

@@ -21,5 +21,8 @@ typedef struct Host {
 
 // cores 0: as many as the process may use. store NULL: the user's. Measures for about 0.5 s.
 MUST_USE Err host_open(Host *h, uint32_t cores, const char *store);
+// Whether a file (NULL: in the cache directory) can hold measured profiles; ERR_CONFIG otherwise.
+// host_open goes on without.
+MUST_USE Err host_check_store(const char *store);
 void         host_quiet(Host *h);  // ends the team's threads
 void         host_close(Host *h);  // accepts a zeroed Host

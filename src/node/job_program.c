@@ -5,7 +5,7 @@
 enum { ARENA_BYTES = 1 << 20 };
 
 static void run_slice(const StepCall *c) {
-    Job *j = c->mem->inputs[0].data;
+    EngineJob *j = c->mem->inputs[0].data;
     if (!j->done) j->done = coroutine_resume(j->coroutine, JOB_SLICE_NS);
     c->mem->complete = j->done;
 }
@@ -75,7 +75,9 @@ void job_program_finish(JobProgram *p) {
     *p = (JobProgram){0};
 }
 
-Tensor job_input(Job *j) { return (Tensor){.dtype = DT_U8, .rank = 1, .dims = {1}, .data = j}; }
+Tensor job_input(EngineJob *j) {
+    return (Tensor){.dtype = DT_U8, .rank = 1, .dims = {1}, .data = j};
+}
 
 uint32_t job_first_layer(TimeNs ns) {
     TimeNs n = ns / JOB_SLICE_NS + 1;

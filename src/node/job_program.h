@@ -24,11 +24,11 @@ MUST_USE Err job_program_make(JobProgram *p);
 void         job_program_finish(JobProgram *p);  // accepts a zeroed JobProgram
 
 // The input of a request that runs c; done: set when the job has ended.
-typedef struct Job {
+typedef struct EngineJob {
     Coroutine *coroutine;
     bool       done;
-} Job;
+} EngineJob;
 
-Tensor job_input(Job *j);
+Tensor job_input(EngineJob *j);
 // First layer of a job that takes about ns.
 uint32_t job_first_layer(TimeNs ns);

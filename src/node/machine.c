@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/yamldoc.h"
 
-enum { FILE_MOST = 1 << 16 };
+enum { FILE_MOST = 1 << 16, NAMES_MOST = 32 };
 
 static const Setting rows[] = {
 #define X(...) SETTING_ROW(NodeMachineSpec, __VA_ARGS__)
@@ -60,12 +61,16 @@ Err machine_parse(const char *name, const char *text, size_t len, Arena *a, Node
 }
 
 static Err unknown(const char *what, Arena *a) {
-    char  *names = arena_str(a, "");
-    size_t n = 0;
-    for (const MachineFile *f = machine_files; f->name != NULL; f++, n++)
-        names = arena_printf(a, "%s%s%s", names, n > 0 ? ", " : "", f->name);
-    return err_set(ERR_ARG, "unknown machine '%.60s'; use one of %s, or the path of a YAML file",
-                   what, names);
+    const char *names[NAMES_MOST];
+    char       *list = arena_str(a, "use one of "), hint[TEXT_MEANT];
+    size_t      n = 0;
+    for (const MachineFile *f = machine_files; f->name != NULL && n < NAMES_MOST; f++, n++) {
+        names[n] = f->name;
+        list = arena_printf(a, "%s%s, ", list, f->name);
+    }
+    list = arena_printf(a, "%sor the path of a YAML file", list);
+    return err_set(ERR_ARG, "unknown machine '%.60s'; %s", what,
+                   text_meant(what, names, n, list, hint));
 }
 
 Err machine_load(const char *what, Arena *a, NodeMachineSpec *out) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 
 typedef enum MixClass { LIGHT = 1, MEDIUM = 2, HEAVY = 4 } MixClass;
 
@@ -42,13 +43,20 @@ static MixTenant tenant(const Row *r, MixPlace place) {
     return (MixTenant){r->server, r->server_sequence, r->qos_ms * 1000000, 1};
 }
 
+static Err unknown(const char *name) {
+    const char *names[N_MIXES];
+    char        hint[TEXT_MEANT];
+    for (uint32_t i = 0; i < N_MIXES; i++) names[i] = mixes[i].name;
+    return err_set(ERR_ARG, "no mix '%s'; %s", name,
+                   text_meant(name, names, N_MIXES,
+                              "there are light, medium, heavy and mix; compare also takes all",
+                              hint));
+}
+
 Err mix_find(const char *name, MixPlace place, Mix *out) {
     uint32_t m = 0;
     while (m < N_MIXES && strcmp(mixes[m].name, name) != 0) m++;
-    if (m == N_MIXES)
-        return err_set(
-            ERR_ARG, "no mix '%s'; there are light, medium, heavy and mix; compare also takes all",
-            name);
+    if (m == N_MIXES) return unknown(name);
     *out = (Mix){.name = mixes[m].name};
     for (uint32_t i = 0; i < N_ROWS; i++)
         if ((rows[i].class & mixes[m].classes) != 0)

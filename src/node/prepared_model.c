@@ -7,7 +7,9 @@
 #include "node/step_times_store.h"
 #include "node/node_model.h"
 
-enum { ARENA_SHIFT = 34, RUNS = 16 };
+enum { ARENA_FIRST = 1 << 20, RUNS = 16 };
+
+static const size_t ARENA_MOST = (size_t)1 << 34;
 enum { QUICK_MACS_NS = 200, SLOW_MACS_NS = 10 };  // on one core: bounds of any kernel's speed
 enum { ROUNDS_MOST = 100000 };  // loop iterations of the interpreter while measured
 
@@ -94,7 +96,6 @@ static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
     TRY(check_outputs(s->shaped, o->max_output));
     TRY(program_make(&s->program, s->shaped, &p));
     if (s->program.n_steps == 0) return err_set(ERR_UNSUPPORTED, "no layer of it can be compiled");
-    arena_trim(&s->program.keep);
     return ERR_OK;
 }
 
@@ -183,13 +184,13 @@ static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {
     TRY(measure(s, h, o, &light));
     TRY(tabulate(s, o->name != NULL ? o->name : s->source->model.name, h, light));
     arena_trim(&s->arena);
-    s->memory_bytes = s->program.weight_bytes + s->arena.used;
+    s->memory_bytes = s->program.weight_bytes + arena_in_use(&s->arena);
     return ERR_OK;
 }
 
 Err prepared_model_make(PreparedModel *s, const Source *source, Host *h, const PrepareOptions *o) {
     *s = (PreparedModel){.source = source};
-    TRY(arena_init(&s->arena, (size_t)1 << ARENA_SHIFT));
+    TRY(arena_init_growing(&s->arena, ARENA_FIRST, ARENA_MOST));
     Err e = make(s, h, o);
     if (e != ERR_OK) prepared_model_finish(s);
     return e;
@@ -200,7 +201,7 @@ Err prepared_model_load(PreparedModel *s, const char *what, Host *h, const Prepa
     if (named.name == NULL) named.name = what;
     *s = (PreparedModel){.source = &s->own};
     TRY(source_read(&s->own, what, &(SourceOptions){.max_bytes = o->max_bytes}));
-    Err e = arena_init(&s->arena, (size_t)1 << ARENA_SHIFT);
+    Err e = arena_init_growing(&s->arena, ARENA_FIRST, ARENA_MOST);
     if (e == ERR_OK) e = make(s, h, &named);
     if (e == ERR_OK) return e;
     e = err_add(e, "%s", what);

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "compile/interp/interp.h"
 #include "model/fold.h"
@@ -53,20 +55,25 @@ static uint64_t mix_file(int folder, const char *name) {
     return sum;
 }
 
-static uint64_t look_around(const char *path) {
-    char        folder[4096];
-    const char *slash = strrchr(path, '/');
-    size_t      n = slash != NULL ? (size_t)(slash - path) + 1 : 0;
-    uint64_t    sum = 0;
-    if (n >= sizeof folder) return 0;
-    memcpy(folder, n > 0 ? path : "./", n > 0 ? n : 2);
-    folder[n > 0 ? n : 2] = '\0';
+static uint64_t mix_folder(const char *path) {
+    char     folder[4096];
+    uint64_t sum = 0;
+    if (file_folder(path, folder, sizeof folder) != ERR_OK) return 0;
     DIR *d = opendir(folder);
     if (d == NULL) return 0;
     const struct dirent *e = NULL;
     for (int i = 0; i < FILES_MOST && (e = readdir(d)) != NULL; i++)
         sum += mix_file(dirfd(d), e->d_name);
     (void)closedir(d);
+    return sum;
+}
+
+// Files beside the model as it is listed, and beside its file behind links.
+static uint64_t look_around(const char *path) {
+    char    *real = realpath(path, NULL);
+    uint64_t sum = mix_folder(path);
+    if (real != NULL && strcmp(real, path) != 0) sum = hash_fnv_add(sum, mix_folder(real));
+    free(real);
     return sum;
 }
 
@@ -142,14 +149,10 @@ static Err read_open(Source *s, int fd, const char *path, const SourceOptions *o
     return check_unchanged(fd, path, &s->stamp);
 }
 
-static Err parse(Source *s, const char *path, const char *name, const char *bytes) {
-    char        dir[4096];
-    const char *slash = strrchr(path, '/');
-    size_t      n = slash != NULL ? (size_t)(slash - path) + 1 : 0;
-    if (n >= sizeof dir) return err_set(ERR_LIMIT, "the path of its file is too long");
-    memcpy(dir, n > 0 ? path : "./", n > 0 ? n : 2);
-    dir[n > 0 ? n : 2] = '\0';
-    return onnx_read_bytes(bytes, s->stamp.bytes, name, dir, &s->model);
+static Err parse(Source *s, const char *path, const SourceOptions *o, const char *bytes) {
+    OnnxPlace place = {.path = path, .root = o->root};
+    return onnx_read_bytes(bytes, s->stamp.bytes, o->name != NULL ? o->name : path, &place,
+                           &s->model);
 }
 
 static Err read_file(Source *s, const char *path, const SourceOptions *o) {
@@ -162,7 +165,7 @@ static Err read_file(Source *s, const char *path, const SourceOptions *o) {
     }
     Err  e = read_open(s, fd, path, o, &a, &bytes);
     bool whole = e == ERR_OK;
-    if (e == ERR_OK) e = parse(s, path, o->name != NULL ? o->name : path, bytes);
+    if (e == ERR_OK) e = parse(s, path, o, bytes);
     if (e == ERR_OK && s->model.external && look_around(path) != s->stamp.around) {
         model_finish(&s->model);
         e = err_set(ERR_IO, "its weights changed while they were read; load it again");

@@ -19,6 +19,7 @@ typedef struct SourceStamp {  // identity of a file, to detect changes
 typedef struct SourceOptions {
     const char *name;       // in errors; NULL: the path or zoo name
     uint64_t    max_bytes;  // of weights; 0: no limit
+    const char *root;       // folder whose links are followed to external data; NULL: none
 } SourceOptions;
 
 typedef struct Source {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "serve/dispatcher_int.h"
+#include "serve/server_metadata.h"
 
 enum { KEPT_BYTES = 256 << 20, KEPT_EACH = 8 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
 
@@ -233,7 +234,8 @@ static void note_result(InferCallState *e) {
     if (failed || e->end == LIVE_DONE)
         registry_note_result(e->dispatcher->o.registry, e->call.model, failed);
     if (e->end == LIVE_FAILED)
-        (void)snprintf(e->call.error, sizeof e->call.error, "the model failed: %s", e->failed);
+        (void)snprintf(e->call.error, sizeof e->call.error, "%s%s",
+                       end == RECEIPT_FAILED ? "the model failed: " : "", e->failed);
 }
 
 static void encoded(InferCallState *e) {
@@ -387,10 +389,9 @@ static ModelInfo *find_model(InferCallState *e, Str model, Str version) {
     ModelInfo *s = registry_find(e->dispatcher->o.registry, model, version);
     InferCall *call = &e->call;
     if (s == NULL) {
-        (void)snprintf(call->error, sizeof call->error, "model '%.*s'%s%.*s is not known",
-                       model.len < 128 ? (int)model.len : 128, model.at,
-                       version.len > 0 ? " version " : "", version.len < 32 ? (int)version.len : 32,
-                       version.len > 0 ? version.at : "");
+        char why[METADATA_UNKNOWN];
+        (void)snprintf(call->error, sizeof call->error, "%s",
+                       metadata_unknown(model, version, why));
         call->receipt.end = RECEIPT_UNKNOWN;
         return NULL;
     }

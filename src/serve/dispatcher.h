@@ -34,9 +34,13 @@ typedef struct InferCodec {
 typedef struct InferBody {  // a request as it was received; valid until done, or until given back
     unsigned char *at;
     size_t         len;
-    size_t         header;   // REST: bytes of JSON; SIZE_MAX: all
+    size_t         header;   // REST: bytes of JSON; SIZE_MAX: all, and in gRPC
     InflateKind    packing;  // compression
 } InferBody;
+
+// For codecs: decompresses a packed body into the arena, its part behind the header on a multiple
+// of TENSOR_ALIGN. ERR_LIMIT beyond max_body; ERR_PARSE when it is damaged.
+MUST_USE Err infer_body_unpack(InferCall *call);
 
 struct InferCall {
     Arena             arena;  // of request and response, until dispatcher_close

@@ -27,7 +27,7 @@ typedef struct InferCallState {
     bool       detached;   // the front end has cancelled: release it instead of calling done
     Budget     budget;     // memory of this request; the arena is charged to it
     Coroutine *coroutine;  // of its job; NULL: none
-    Job        job;
+    EngineJob  job;
     Tensor     job_input;
     Err (*work)(InferCall *call);            // what the job does,
     void (*then)(struct InferCallState *e);  // what follows on the loop's thread,

@@ -103,7 +103,7 @@ void dispatcher_run(InferCallState *e, Err (*work)(InferCall *call), TimeNs abou
         return;
     }
     coroutine_begin(e->coroutine, run_work, e);
-    e->job = (Job){.coroutine = e->coroutine};
+    e->job = (EngineJob){.coroutine = e->coroutine};
     e->job_input = job_input(&e->job);
     submit_job(e);
 }

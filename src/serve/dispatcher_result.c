@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "serve/dispatcher_int.h"
+#include "serve/server_metadata.h"
+#include "serve/tensor/classification.h"
 
 static bool copy_text(Arena *a, const Tensor *from, Tensor *to) {
     int64_t    n = tensor_count(from);
@@ -30,10 +32,29 @@ static bool copy_one(Arena *a, const Tensor *from, Tensor *to, size_t *left) {
     return true;
 }
 
+// An output with `classification` is ranked in the engine's memory; only the text is copied.
+static bool classify(InferCallState *e, uint32_t i, const Tensor *from, int64_t classes,
+                     size_t *left) {
+    InferCall *call = &e->call;
+    bool       batched = metadata_max_batch(call->model) > 0;
+    e->outputs[i] = *from;
+    if (classification_apply(&call->response.specs[i], batched, classes, left, &call->arena,
+                             &e->outputs[i]) == ERR_OK)
+        return true;
+    (void)snprintf(call->error, sizeof call->error, "%s", err_why());
+    return false;
+}
+
 bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs) {
-    size_t left = (size_t)e->dispatcher->o.set->response_mb << 20;
-    for (uint32_t i = 0; i < e->call.response.n; i++)
-        if (!copy_one(&e->call.arena, &outputs[e->chosen[i]], &e->outputs[i], &left)) return false;
+    const InferRequest *r = &e->call.request;
+    size_t              left = (size_t)e->dispatcher->o.set->response_mb << 20;
+    for (uint32_t i = 0; i < e->call.response.n; i++) {
+        const Tensor *from = &outputs[e->chosen[i]];
+        int64_t       classes = i < r->n_requested ? r->requested[i].classes : 0;
+        if (classes > 0 ? !classify(e, i, from, classes, &left)
+                        : !copy_one(&e->call.arena, from, &e->outputs[i], &left))
+            return false;
+    }
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "serve/inference_server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@
 #include "serve/grpc/grpc.h"
 #include "serve/observe/logger.h"
 #include "serve/rest/rest.h"
+#include "serve/server_log.h"
 
 typedef enum ServerState {
     SERVER_STARTING,  // loading models
@@ -30,7 +32,7 @@ typedef enum ServerState {
     SERVER_ENDED,
 } ServerState;
 
-enum { SERVER_LISTENERS = 4 };
+enum { SERVER_LISTENERS = 4, CPU_SHIFT = 24 };
 
 typedef struct InferenceServer {
     ServerOptions   o;
@@ -54,7 +56,8 @@ typedef struct InferenceServer {
     LoopTimer       timer, watchdog_timer;
     TimeNs          until;  // end of draining
     ServerState     state;
-    bool            rejected_all, again;  // again: reload once more after the present reload
+    bool            rejected_all, again;  // again: reload after the present load or reload
+    TimeNs          began;
     int             code, signal;
 } InferenceServer;
 
@@ -84,7 +87,7 @@ static TimeNs notify_period(void) {
     return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
 }
 
-enum { HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
+enum { MAPPED_BYTES = 1 << 18, HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
 
 // At most 1/HELD_PARTS of the memory budget, to leave room for models.
 static size_t held_bytes(const ServeSettings *s) {
@@ -132,10 +135,11 @@ static Err server_listen(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
     bool                 same = strcmp(set->admin, "http") == 0;
     TRY(listen_at(s, 0, set->http,
-                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN)));
-    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same)));
-    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS)));
-    return same ? ERR_OK : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN));
+                  rest_handler(s->rest, same ? ROUTE_MAIN | ROUTE_ADMIN : ROUTE_MAIN, set->http)));
+    TRY(listen_at(s, 1, set->grpc, grpc_handler(s->grpc, same, set->grpc)));
+    TRY(listen_at(s, 2, set->metrics, rest_handler(s->rest, ROUTE_OPS, set->metrics)));
+    return same ? ERR_OK
+                : listen_at(s, 3, set->admin, rest_handler(s->rest, ROUTE_ADMIN, set->admin));
 }
 
 static void end(InferenceServer *s) {
@@ -231,7 +235,8 @@ static void server_reload(InferenceServer *s) {
     s->again = s->reloading;
     if (s->again) return;
     Config *c = calloc(1, sizeof *c);
-    Err     e = c != NULL ? config_load(c, &s->o.sources) : err_set(ERR_LIMIT, "out of memory");
+    log_line(s->log, LOG_INFO, "reloading");
+    Err e = c != NULL ? config_load(c, &s->o.sources) : err_set(ERR_LIMIT, "out of memory");
     if (e == ERR_OK) {
         e = server_keep(s, c);
         if (e != ERR_OK) config_finish(c);
@@ -243,12 +248,14 @@ static void server_reload(InferenceServer *s) {
         return;
     }
     s->reloading = true;
+    server_log_warnings(s->log, c);
     registry_reload(s->registry, c, reloaded, s);
 }
 
 static void handle_signal(InferenceServer *s, int signal) {
     if (signal == SIGHUP) {
         if (s->state == SERVER_SERVING) server_reload(s);
+        if (s->state == SERVER_STARTING) s->again = true;
     } else if (signal == SIGUSR1) {
         logger_reopen(s->logger);
     } else if (signal == SIGTERM || signal == SIGINT) {
@@ -293,7 +300,9 @@ static void count_listeners(const void *self, MetricsNow *now) {
         now->names[i] = server_names[i];
         now->listeners[i] = listener_counts(s->listeners[i]);
     }
+    now->loop = loop_counts(s->loop);
     LoggerCounts lines = logger_counts(s->logger);
+    now->memory = &s->memory;
     now->log_dropped = lines.dropped;
     now->log_suppressed = lines.suppressed;
 }
@@ -306,12 +315,7 @@ static void model_changed(void *self, const ModelInfo *m) {
     if (m->state == MODEL_READY)
         metrics_register(s->metrics, m->slot, m->name, m->version, has_target(m) ? m->target_ns : 0,
                          m->config->set.percentile);
-    const char *words[] = {"model loading", "model ready", "model unloading", "model unavailable"};
-    LogLevel    level = m->state == MODEL_UNAVAILABLE ? LOG_ERROR : LOG_INFO;
-    log_with(s->log, level, words[m->state], log_text("model", m->name),
-             log_text("version", m->version), log_real("target_ms", (double)m->target_ns / 1e6),
-             log_int("memory_bytes", (int64_t)m->memory_bytes),
-             log_text("why", m->reason != NULL ? m->reason : ""));
+    server_log_model(s->log, m, s->host.machine.n_cores);
 }
 
 static Err open_log(InferenceServer *s) {
@@ -334,9 +338,12 @@ static Err open_engine(InferenceServer *s) {
                               .admit = strcmp(set->policy, "fcfs") != 0,
                               .watchdog_ns = (TimeNs)set->watchdog_ms * 1000000};
     TRY(host_open(&s->host, (uint32_t)set->cores, set->store[0] != 0 ? set->store : NULL));
-    if (s->host.store.why[0] != '\0')
-        log_with(s->log, LOG_WARN, "measured profiles are not stored",
-                 log_text("why", s->host.store.why));
+    const ProfileStore *store = &s->host.store;
+    if (store->why[0] != '\0')
+        log_with(s->log, LOG_WARN, "measured profiles are not stored", log_text("why", store->why));
+    else
+        log_with(s->log, LOG_INFO, "profile store", log_text("file", store->path),
+                 log_if(store->read_only, log_bool("read_only", true)));
     o.cores = s->host.machine.n_cores;
     return node_live_create(&s->engine, &o);
 }
@@ -360,7 +367,7 @@ static Err open_parts(InferenceServer *s) {
                                                                .metrics = s->metrics,
                                                                .history = s->history,
                                                                .memory = &s->memory,
-                                                               .log = s->log,
+                                                               .log = logger_requests(s->logger),
                                                                .set = set}));
     TRY(grpc_create(&s->grpc, &(GrpcOptions){.dispatcher = s->dispatcher,
                                              .registry = s->registry,
@@ -378,6 +385,18 @@ static Err open_parts(InferenceServer *s) {
                                                 .ready = server_ready,
                                                 .listeners = count_listeners,
                                                 .self = s});
+}
+
+static void log_addresses(const InferenceServer *s, const char *msg) {
+    LogField f[SERVER_LISTENERS + 2] = {0};
+    bool     ready = s->state == SERVER_SERVING;
+    for (uint32_t i = 0; i < SERVER_LISTENERS; i++)
+        if (s->listeners[i] != NULL)
+            f[i] = log_text(server_names[i], listener_address(s->listeners[i]));
+    f[SERVER_LISTENERS] =
+        log_if(ready, log_real("seconds", log_seconds(clock_monotonic_ns() - s->began)));
+    f[SERVER_LISTENERS + 1] = log_if(ready, log_int("models", registry_count_ready(s->registry)));
+    log_write(s->log, LOG_INFO, msg, f, SERVER_LISTENERS + 2);
 }
 
 static void print_addresses(const InferenceServer *s) {
@@ -411,7 +430,9 @@ static void first_loaded(void *self, uint32_t failed) {
     }
     s->state = SERVER_SERVING;
     notify_send("READY=1");
+    log_addresses(s, "ready");
     print_addresses(s);
+    if (s->again) server_reload(s);
 }
 
 static void send_watchdog(void *self) {
@@ -421,6 +442,19 @@ static void send_watchdog(void *self) {
         log_line(s->log, LOG_ERROR, "out of memory for the watchdog timer");
 }
 
+static Err log_starting(InferenceServer *s) {
+    Arena a = {0};
+    Cpu   cpu = {0};
+    TRY(arena_init(&a, (size_t)1 << CPU_SHIFT));
+    Err e = cpu_read(&a, &cgroup_roots, &cpu);
+    if (e == ERR_OK) {
+        CpuBudget b = cpu_budget(&cpu, &cgroup_roots);
+        server_log_starting(s->log, s->o.config, &b);
+    }
+    arena_finish(&a);
+    return e;
+}
+
 static Err start(InferenceServer *s) {
     Err e = server_keep(s, s->o.config);
     if (e != ERR_OK) {
@@ -428,7 +462,10 @@ static Err start(InferenceServer *s) {
         free(s->o.config);
         return e;
     }
+    // Large blocks are mapped, so that freeing them returns their memory to the system.
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     TRY(open_log(s));
+    TRY(log_starting(s));
     TRY(loop_create(&s->loop));
     s->memory.setting = "buffered_mb";
     s->memory.most = held_bytes(&s->o.config->serve);
@@ -436,6 +473,7 @@ static Err start(InferenceServer *s) {
     TRY(open_engine(s));
     TRY(open_parts(s));
     TRY(server_listen(s));
+    log_addresses(s, "listening");
     s->watchdog_timer = (LoopTimer){.fire = send_watchdog, .self = s};
     if (notify_period() > 0) send_watchdog(s);
     registry_reload(s->registry, s->o.config, first_loaded, s);
@@ -458,7 +496,7 @@ static void finish(InferenceServer *s) {
 }
 
 Err server_run(const ServerOptions *o, int *code) {
-    InferenceServer s = {.o = *o, .code = 1};
+    InferenceServer s = {.o = *o, .code = 1, .began = clock_monotonic_ns()};
     Err             e = start(&s);
     if (s.state == SERVER_ENDED) log_line(s.log, LOG_INFO, "stopped");
     if (e == ERR_OK && s.code == SERVER_MODEL)

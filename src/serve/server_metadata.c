@@ -1,17 +1,22 @@
 #include "serve/server_metadata.h"
 
 #include <stdio.h>
+#include <string.h>
 
-const char *const metadata_extensions[] = {"binary_tensor_data",
-                                           "model_repository",
-                                           "schedule_policy",
-                                           "statistics",
-                                           "model_configuration",
-                                           "cotenant_timing",
-                                           NULL};
+const char *const metadata_extensions[] = {
+    "binary_tensor_data", "classification",      "model_repository", "schedule_policy",
+    "statistics",         "model_configuration", "cotenant_timing",  NULL};
 const char *const metadata_platform = "onnx_onnxv1";
 const char *const metadata_config_platform = "onnxruntime_onnx", *const metadata_backend =
                                                                      "onnxruntime";
+
+const char *metadata_unknown(Str name, Str version, char out[METADATA_UNKNOWN]) {
+    char model[INFER_PRINTABLE], number[INFER_PRINTABLE];
+    (void)snprintf(out, METADATA_UNKNOWN, "Request for unknown model: '%s'%s%s is not found",
+                   infer_printable(name, model), version.len > 0 ? " version " : "",
+                   version.len > 0 ? infer_printable(version, number) : "");
+    return out;
+}
 
 const char *metadata_state(ModelState s) {
     switch (s) {
@@ -49,6 +54,52 @@ const char *metadata_triton_type(DType t, uint32_t *number) {
     while (at > 0 && rows[at].dtype != t) at--;
     *number = at;
     return rows[at].name;
+}
+
+const PbtxtTensor *metadata_declared(const ModelInfo *s, bool input, const char *name) {
+    const Pbtxt       *p = s->config->declared;
+    const PbtxtTensor *all = p == NULL ? NULL : input ? p->inputs : p->outputs;
+    uint32_t           n = p == NULL ? 0 : input ? p->n_inputs : p->n_outputs;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(all[i].name, name) == 0) return &all[i];
+    return NULL;
+}
+
+const char *metadata_format(const ModelInfo *s, const char *input, uint32_t *number) {
+    static const char *const names[] = {"FORMAT_NONE", "FORMAT_NHWC", "FORMAT_NCHW"};
+    const PbtxtTensor       *t = metadata_declared(s, true, input);
+    *number = t != NULL ? (uint32_t)t->format : 0;
+    return names[*number];
+}
+
+bool metadata_version_policy(const ModelInfo *s, PbtxtPolicy *out) {
+    *out = s->config->declared_policy ? s->config->declared->policy : PBTXT_LATEST_VERSIONS;
+    return s->config->from_disk;
+}
+
+const char *metadata_model_file(const ModelInfo *s) {
+    const char *slash = strrchr(s->config->path, '/');
+    return slash != NULL ? slash + 1 : s->config->path;
+}
+
+void metadata_trace_settings(MetadataSetting rows[METADATA_TRACE]) {
+    static const char *const texts[METADATA_TRACE][2] = {
+        {"trace_level", "OFF"}, {"trace_rate", "1000"}, {"trace_count", "-1"},
+        {"log_frequency", "0"}, {"trace_file", ""},     {"trace_mode", "triton"}};
+    for (uint32_t i = 0; i < METADATA_TRACE; i++)
+        rows[i] = (MetadataSetting){.key = texts[i][0], .text = texts[i][1]};
+}
+
+void metadata_log_settings(const ServeSettings *set, MetadataSetting rows[METADATA_LOG]) {
+    const char *level = set->log_level;
+    bool        debug = strcmp(level, "debug") == 0, info = debug || strcmp(level, "info") == 0;
+    bool        warn = info || strcmp(level, "warn") == 0;
+    rows[0] = (MetadataSetting){.key = "log_file", .text = ""};
+    rows[1] = (MetadataSetting){.key = "log_info", .number = info, .is_flag = true};
+    rows[2] = (MetadataSetting){.key = "log_warning", .number = warn, .is_flag = true};
+    rows[3] = (MetadataSetting){.key = "log_error", .number = 1, .is_flag = true};
+    rows[4] = (MetadataSetting){.key = "log_verbose_level", .number = debug};
+    rows[5] = (MetadataSetting){.key = "log_format", .text = "default"};
 }
 
 void metadata_qos(const ModelInfo *s, MetadataRow rows[METADATA_ROWS]) {

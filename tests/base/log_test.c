@@ -41,6 +41,18 @@ static void test_line(void **state) {
                  "layers=-53 load=0.25 warm=true\n");
 }
 
+static void test_fields_without_value(void **state) {
+    (void)state;
+    Log log = open_log(LOG_DEBUG);
+    log_with(&log, LOG_INFO, "m", log_if(false, log_int("a", 1)), log_if(true, log_int("b", 2)),
+             log_if(false, log_text("c", "x")));
+    log.format = LOG_JSON;
+    log_with(&log, LOG_INFO, "m", log_if(false, log_int("a", 1)), log_if(true, log_int("b", 2)));
+    expect(&log, "ts=2023-11-14T22:13:20.123456Z level=info msg=m b=2\n"
+                 "{\"ts\":\"2023-11-14T22:13:20.123456Z\",\"level\":\"info\",\"msg\":\"m\","
+                 "\"b\":2}\n");
+}
+
 static void test_levels(void **state) {
     (void)state;
     Log log = open_log(LOG_WARN);
@@ -191,6 +203,7 @@ static void test_lines_are_cut_whole(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields_without_value),
         cmocka_unit_test(test_line),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_json),

@@ -26,6 +26,12 @@ cmp -s "$dir/a.weights" "$dir/c.weights" || fail "stopped and resumed, it gave o
 expect 1 chip train --chip 2+2 --mix lstm_kws --hidden 4 --steps 2 --seed 4 --resume "$dir/c.weights.training"
 says "not a checkpoint of this training"
 
+# A file that is not weights is neither the result nor the checkpoint, and nothing is trained first.
+printf 'my notes' >"$dir/notes"; printf 'my notes' >"$dir/d.weights.training"
+expect 3 $small -o "$dir/notes"; says "$dir/notes is not a weights file"; quiet
+expect 3 $small -o "$dir/d.weights"; says "$dir/d.weights.training is not a weights file"; quiet
+for f in notes d.weights.training; do [ "$(cat "$dir/$f")" = 'my notes' ] || fail "$f was replaced"; done
+
 run="chip simulate --chip 2+2 --mix squeezenet1_1 --policy relmas --requests 100"
 expect 0 $run --set "relmas.weights=$dir/a.weights"; prints "policy"
 expect 0 $run --set relmas.weights=none

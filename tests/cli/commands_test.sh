@@ -3,14 +3,34 @@
 . "$SRC/tests/cli/expect.sh"
 
 expect 0; prints "conformance"
-expect 0 --help; prints "commands:"
+expect 0 --help
+[ "$(sed -n 's/:$//p' "$dir/out" | head -1)" = serving ] || fail "serving is not the first group"
+[ "$(grep -m1 '^  ' "$dir/out" | cut -d' ' -f3)" = serve ] || fail "serve is not the first command"
+# Every command of the table has a usage line and examples of itself.
+sed -n 's/^  \([a-z][a-z ]*[a-z]\)  *[a-z].*/\1/p' "$dir/out" | sed 's/  .*//' >"$dir/commands"
+[ "$(wc -l <"$dir/commands")" = "$(grep -c "^X(" "$SRC/src/cli/commands.def")" ] || fail "the overview lists $(wc -l <"$dir/commands") commands"
+while read -r c; do
+    expect 0 $c --help; prints "^usage: cotenant $c"; prints "^examples:$"; prints "^  cotenant $c"
+done <"$dir/commands"
 expect 0 version; prints "^cotenant [0-9]"
-for c in "zoo list" "zoo write" "model show" "model check" run conformance machine serve check bench why version; do
-    expect 0 $c --help; prints "examples:"; prints "usage: cotenant $c"
-done
 expect 0 zoo --help; prints "zoo write"
 expect 2 zoo; quiet
 expect 2 nonsense; says "no command 'nonsense'"; quiet
+
+# A mistyped word gets a suggestion and exit code 2.
+meant() { # SUGGESTION ARGUMENTS...
+    m=$1; shift; expect 2 "$@"; says "did you mean $m?"; quiet
+}
+meant serve sreve; meant "zoo write" zoo wirte a b; meant "cluster simulate" cluster simlate --trace x
+meant "cluster trace stats" cluster trace stat x; meant "config dump" config dmup; meant check chekc
+meant --threads run a.onnx --thraeds 3; meant --http serve --htpp=127.0.0.1:0; meant --policy check --polcy fcfs
+meant slack node simulate --policy slak; meant slack node policies slak; meant light node simulate --mix lihgt
+meant node conformance --suite nod; meant duo node simulate --machine doo
+expect 2 run --json=3 a; says "json takes no value"; quiet
+expect 2 run -z a; says "unknown option -z"; quiet
+expect 2 cluster trace; says "cluster trace synth"; quiet
+expect 2 '' ; quiet
+expect 2 "$(printf '%05000d' 0)"; quiet
 expect 2 run; says "usage: cotenant run"; quiet
 expect 2 run a b; quiet
 expect 2 run --strange; says "unknown option --strange"; quiet

@@ -10,7 +10,7 @@ expect 2 why r-1 --url grpc://127.0.0.1:8001; says "metrics address"
 expect 1 why r-1 --url http://127.0.0.1:1; says "is the server running"; quiet
 
 cat >"$dir/server.py" <<'PY'
-import http.server, json, sys
+import http.server, json, os, sys
 receipt = {"id": "r-1", "model": "digits", "version": "1", "end": "ok", "outcome": "missed",
            "latency_ms": 62.3, "deadline_ms": 50, "cause": "queueing", "behind": "big",
            "why": "late by 12.3 ms of 50: queued 48 ms behind model 'big'\u001b[2J",
@@ -23,6 +23,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
         body = json.dumps(answers[self.path]).encode() if self.path in answers else b'{"error":"nobody remembers it"}'
+        if self.path == "/v2/health/ready" and os.path.exists(sys.argv[1] + "/loading"):
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.path == "/why/garbage": body = b"\xff\x00{"
         self.send_response(200 if self.path in answers or self.path == "/why/garbage" else 404)
         self.send_header("Content-Length", "1000000" if self.path == "/why/short" else str(len(body)))
@@ -35,7 +40,7 @@ print(server.server_address[1], flush=True)
 server.serve_forever()
 PY
 mkfifo "$dir/port"
-timeout 60 python3 "$dir/server.py" >"$dir/port" & server=$!
+timeout 60 python3 "$dir/server.py" "$dir" >"$dir/port" & server=$!
 trap 'kill "$server" 2>/dev/null; rm -rf "$dir"' EXIT
 read -r port <"$dir/port"
 url=http://127.0.0.1:$port
@@ -50,6 +55,9 @@ expect 0 why "a/b c" --url "$url"; prints "request a/b c of"
 expect 0 why r-1 --json --url "$url"; prints '"cause":"queueing"'
 expect 0 why --misses 2 --url "$url"; prints "r-0 .*conflict"
 expect 0 why --misses 1 --url "$url"; prints "no request in the server"
+touch "$dir/loading"
+expect 0 why --misses 1 --url "$url"; prints "the server is not ready: it loads its models"
+rm "$dir/loading"
 expect 1 why r-2 --url "$url"; says "nobody remembers it"; quiet
 expect 1 why garbage --url "$url"; quiet
 expect 1 why short --url "$url"; quiet

@@ -117,7 +117,6 @@ static void test_kept(void **state) {
     assert_true(profile_store_get(&s, "gemm", &arena, &got));
     assert_true(same(&q, &got));
     assert_string_equal(s.why, "");
-    assert_false(s.rebuilt);
     profile_store_close(&s);
 }
 
@@ -153,9 +152,8 @@ static void write_many(int writer) {
         (void)snprintf(layer, sizeof layer, "layer %d of %d", i, writer);
         if (!profile_store_put(&s, layer, &p)) _exit(1);
     }
-    bool fresh = !s.rebuilt;
     profile_store_close(&s);
-    _exit(fresh ? 0 : 2);
+    _exit(0);
 }
 
 static int wait_for(pid_t pid) {
@@ -186,29 +184,37 @@ static void test_processes(void **state) {
     profile_store_close(&s);
 }
 
-static void expect_fresh(void) {
-    ProfileStore s;
-    LayerProfile p = profile(2), got;
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    assert_true(s.rebuilt);
-    assert_true(strstr(s.why, path) != NULL);
-    assert_false(profile_store_get(&s, "conv", &arena, &got));
-    assert_true(profile_store_put(&s, "conv", &p));
-    assert_true(profile_store_get(&s, "conv", &arena, &got));
-    profile_store_close(&s);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    assert_false(s.rebuilt);
-    assert_true(profile_store_get(&s, "conv", &arena, &got));
-    profile_store_close(&s);
+static const char *bytes_of(const char *name, size_t *len) {
+    char *bytes = NULL;
+    assert_int_equal(file_read(name, 1 << 24, &arena, &bytes, len), ERR_OK);
+    return bytes;
 }
 
-static void test_not_a_database(void **state) {
-    (void)state;
-    char junk[8192];
-    memset(junk, 'x', sizeof junk);
-    assert_int_equal(file_replace(path, junk, sizeof junk), ERR_OK);
-    expect_fresh();
-    assert_int_equal(access(arena_printf(&arena, "%s.bad", path), F_OK), 0);
+static void write_bytes(const char *bytes, size_t len) {
+    assert_int_equal(file_replace(path, bytes, len), ERR_OK);
+}
+
+// Neither opening nor writing changes the file, and no file is made beside it.
+static void expect_untouched(const char *reason) {
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    size_t       before_len = 0, after_len = 0;
+    const char  *before = bytes_of(path, &before_len);
+    assert_int_equal(profile_store_check(path), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), path));
+    assert_non_null(strstr(err_why(), reason));
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_null(s.db);
+    assert_non_null(strstr(s.why, path));
+    assert_non_null(strstr(s.why, reason));
+    assert_false(profile_store_put(&s, "conv", &p));
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+    const char *after = bytes_of(path, &after_len);
+    assert_int_equal(before_len, after_len);
+    assert_memory_equal(before, after, before_len);
+    assert_int_equal(access(arena_printf(&arena, "%s.bad", path), F_OK), -1);
+    assert_int_equal(access(arena_printf(&arena, "%s-journal", path), F_OK), -1);
 }
 
 static void change_file(const char *sql) {
@@ -218,76 +224,157 @@ static void change_file(const char *sql) {
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static void make_store(uint32_t records) {
+    ProfileStore s;
+    LayerProfile p = profile(40);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    for (uint32_t i = 0; i < records; i++)
+        assert_true(profile_store_put(&s, arena_printf(&arena, "layer %u", i), &p));
+    profile_store_close(&s);
+}
+
+static void test_foreign_files(void **state) {
+    (void)state;
+    static const char *const texts[] = {"x", "models:\n  - zoo:resnet50\n", "SQLite format 3",
+                                        "PK\003\004"};
+    for (int i = 0; i < 4; i++) {
+        write_bytes(texts[i], strlen(texts[i]));
+        expect_untouched("not a profile store of cotenant");
+    }
+    char junk[8192];
+    memset(junk, 0, sizeof junk);
+    write_bytes(junk, sizeof junk);
+    expect_untouched("not a profile store of cotenant");
+}
+
 static void test_another_schema(void **state) {
     (void)state;
-    ProfileStore s;
-    LayerProfile p = profile(2);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    assert_true(profile_store_put(&s, "conv", &p));
-    profile_store_close(&s);
+    make_store(1);
     change_file("PRAGMA user_version = 77");
-    expect_fresh();
+    expect_untouched("another version of cotenant wrote it (format 77");
 }
 
 static void test_another_program(void **state) {
     (void)state;
-    ProfileStore s;
-    LayerProfile p = profile(2), got;
     change_file("CREATE TABLE bookmarks(url TEXT)");
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    assert_false(s.rebuilt);
-    assert_true(strstr(s.why, "another program") != NULL);
-    assert_false(profile_store_put(&s, "conv", &p));
-    assert_false(profile_store_get(&s, "conv", &arena, &got));
-    profile_store_close(&s);
+    expect_untouched("database of another program");
     change_file("DROP TABLE bookmarks");
+    expect_untouched("database of another program");
 }
 
-// Damage in each page in turn is detected at the latest on reading, and repaired.
+static void test_empty_file(void **state) {
+    (void)state;
+    write_bytes("", 0);
+    assert_int_equal(profile_store_check(path), ERR_OK);
+    make_store(1);
+    assert_int_equal(profile_store_check(path), ERR_OK);
+}
+
+// Checking a path creates nothing.
+static void test_check_only(void **state) {
+    (void)state;
+    assert_int_equal(profile_store_check(path), ERR_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(profile_store_check(root), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "it is a folder"));
+    assert_int_equal(profile_store_check("/dev/null"), ERR_CONFIG);
+    assert_int_equal(profile_store_check(arena_printf(&arena, "%s/none/p.db", root)), ERR_CONFIG);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(profile_store_check(path), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "pipe"));
+}
+
+// SQLite deletes the journal of an empty database; one of another origin is kept.
+static void test_foreign_journal(void **state) {
+    (void)state;
+    char *names[] = {arena_printf(&arena, "%s-journal", path),
+                     arena_printf(&arena, "%s-wal", path)};
+    for (int i = 0; i < 2; i++) {
+        ProfileStore s;
+        size_t       len = 0;
+        assert_int_equal(file_replace(names[i], "my diary", 8), ERR_OK);
+        profile_store_open(&s, path, &cpu, &isa_baseline);
+        assert_non_null(strstr(s.why, names[i]));
+        profile_store_close(&s);
+        assert_memory_equal(bytes_of(names[i], &len), "my diary", 8);
+        assert_int_equal(unlink(names[i]), 0);
+    }
+}
+
+// A link is followed, to a new file too.
+static void test_link(void **state) {
+    (void)state;
+    char *target = arena_printf(&arena, "%s/target.db", root);
+    assert_int_equal(symlink(target, path), 0);
+    make_store(1);
+    assert_int_equal(access(target, F_OK), 0);
+    assert_int_equal(profile_store_check(path), ERR_OK);
+    assert_int_equal(file_replace(target, "mine", 4), ERR_OK);
+    expect_untouched("not a profile store of cotenant");
+}
+
+// Damage in each page in turn is detected, and the file stays as it is.
 static void test_damaged_pages(void **state) {
     (void)state;
-    LayerProfile p = profile(40), got;
-    ProfileStore s;
-    char        *bytes = NULL;
-    size_t       len = 0;
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    for (int i = 0; i < 30; i++) {
-        char layer[32];
-        (void)snprintf(layer, sizeof layer, "layer %d", i);
-        assert_true(profile_store_put(&s, layer, &p));
-    }
-    profile_store_close(&s);
-    assert_int_equal(file_read(path, 1 << 24, &arena, &bytes, &len), ERR_OK);
+    size_t len = 0, found = 0;
+    make_store(30);
+    const char *bytes = bytes_of(path, &len);
     for (size_t at = 0; at + 4096 <= len; at += 4096) {
         char *broken = memcpy(arena_new(&arena, char, len), bytes, len);
-        memset(broken + at, 0xa5, 4096);
-        assert_int_equal(file_replace(path, broken, len), ERR_OK);
+        memset(broken + at + (at == 0 ? 100 : 0), 0xa5, at == 0 ? 3996 : 4096);
+        write_bytes(broken, len);
+        ProfileStore s;
+        LayerProfile p = profile(40), got;
         profile_store_open(&s, path, &cpu, &isa_baseline);
-        for (int i = 0; i < 30; i++) {
-            char layer[32];
-            (void)snprintf(layer, sizeof layer, "layer %d", i);
-            if (profile_store_get(&s, layer, &arena, &got)) assert_true(same(&p, &got));
-        }
-        assert_true(profile_store_put(&s, "after", &p));
-        assert_true(profile_store_get(&s, "after", &arena, &got));
+        for (int i = 0; i < 30; i++)
+            if (profile_store_get(&s, arena_printf(&arena, "layer %d", i), &arena, &got))
+                assert_true(same(&p, &got));
+        bool unusable = s.db == NULL;
         profile_store_close(&s);
+        if (unusable) expect_untouched("it is damaged");
+        found += unusable;
     }
+    assert_true(found >= len / 4096 / 2);
+    write_bytes(bytes, len);
+    assert_int_equal(profile_store_check(path), ERR_OK);
 }
 
 static void test_truncated(void **state) {
     (void)state;
-    LayerProfile p = profile(40), got;
+    make_store(3);
+    assert_int_equal(truncate(path, 5000), 0);
+    expect_untouched("it is damaged");
+}
+
+// Damage that appears while the store is open ends its use.
+static void test_damaged_in_use(void **state) {
+    (void)state;
+    ProfileStore s;
+    LayerProfile p = profile(2), got;
+    make_store(30);
+    profile_store_open(&s, path, &cpu, &isa_baseline);
+    assert_non_null(s.db);
+    change_file("DROP TABLE profile");
+    assert_false(profile_store_put(&s, "conv", &p));
+    assert_non_null(strstr(s.why, "it is damaged"));
+    assert_false(profile_store_get(&s, "conv", &arena, &got));
+    profile_store_close(&s);
+}
+
+// A store that another process has locked is not a wrong path: this run goes on without it.
+static void test_locked(void **state) {
+    (void)state;
+    sqlite3 *db = NULL;
+    make_store(1);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(profile_store_check(path), ERR_OK);
     ProfileStore s;
     profile_store_open(&s, path, &cpu, &isa_baseline);
-    assert_true(profile_store_put(&s, "conv", &p));
+    assert_null(s.db);
+    assert_non_null(strstr(s.why, "locked"));
     profile_store_close(&s);
-    assert_int_equal(truncate(path, 5000), 0);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    (void)profile_store_get(&s, "conv", &arena, &got);
-    assert_true(profile_store_put(&s, "conv", &p));
-    assert_true(profile_store_get(&s, "conv", &arena, &got));
-    assert_true(s.rebuilt);
-    profile_store_close(&s);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static int look_without_rights(const char *where, bool there) {
@@ -297,7 +384,7 @@ static int look_without_rights(const char *where, bool there) {
     profile_store_open(&s, where, &cpu, &isa_baseline);
     bool found = profile_store_get(&s, "conv", &arena, &got);
     bool kept = profile_store_put(&s, "conv", &p);
-    bool ok = found == there && !kept && !s.rebuilt && (there || s.why[0] != '\0');
+    bool ok = found == there && !kept && (there || s.why[0] != '\0');
     profile_store_close(&s);
     return ok ? 0 : 1;
 }
@@ -335,7 +422,7 @@ static int fill_up(void) {
     bool found = profile_store_get(&s, "conv", &arena, &got) && same(&p, &got);
     bool none_left = !profile_store_get(&s, "large", &arena, &got);
     profile_store_close(&s);
-    return first && !second && told && found && none_left && !s.rebuilt ? 0 : 1;
+    return first && !second && told && found && none_left ? 0 : 1;
 }
 
 static void test_full_disk(void **state) {
@@ -396,13 +483,26 @@ static void test_others_may_write(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        T(test_records),         T(test_kept),
-        T(test_not_mixed),       T(test_processes),
-        T(test_not_a_database),  T(test_another_schema),
-        T(test_another_program), T(test_damaged_pages),
-        T(test_truncated),       T(test_read_only),
-        T(test_nowhere),         T(test_default_place),
-        T(test_full_disk),       T(test_others_may_write),
+        T(test_records),
+        T(test_kept),
+        T(test_not_mixed),
+        T(test_processes),
+        T(test_foreign_files),
+        T(test_another_schema),
+        T(test_another_program),
+        T(test_empty_file),
+        T(test_check_only),
+        T(test_foreign_journal),
+        T(test_link),
+        T(test_damaged_pages),
+        T(test_truncated),
+        T(test_damaged_in_use),
+        T(test_locked),
+        T(test_read_only),
+        T(test_nowhere),
+        T(test_default_place),
+        T(test_full_disk),
+        T(test_others_may_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,13 @@ static Tensor next_input(World *w, uint32_t i) {
     return t;
 }
 
+// What inference accepts without data fails because of data: the fault of who sent it, not of the
+// model.
+static void blames_the_data(OpId op, Err e) {
+    if (e != ERR_OK && e != ERR_INVALID && e != ERR_LIMIT)
+        fail_msg("%s: %s for bad data: %s", op_info(op)->name, err_text(e), err_why());
+}
+
 static bool run_once(World *w, const Node *n, const OpCall *c, Tensor *out) {
     bool   fits = true;
     size_t bytes[MAX_OUT] = {0};
@@ -165,6 +172,7 @@ static bool run_once(World *w, const Node *n, const OpCall *c, Tensor *out) {
     w->scratch.used = 0;
     Err e = run_op(n->op)(c, out);
     for (uint32_t i = 0; i < n->n_out; i++) free(out[i].data);
+    blames_the_data(n->op, e);
     return e == ERR_OK;
 }
 
@@ -191,7 +199,9 @@ static bool call(World *w, OpId op) {
     OpCall now = {.node = &n, .in = in, .scratch = &w->scratch, .keep = &w->keep};
     Err    first = info->infer(&ahead, early);
     w->scratch.used = 0;
-    if (info->infer(&now, out) != ERR_OK) return false;
+    Err second = info->infer(&now, out);
+    if (first == ERR_OK) blames_the_data(op, second);
+    if (second != ERR_OK) return false;
     if (first != ERR_OK)
         fail_msg("%s: rejected by inference before but not now: %s", info->name, err_why());
     for (uint32_t i = 0; i < n.n_out; i++) {

@@ -89,7 +89,7 @@ static void check_request(const InferRequest *r, Arena *a, const unsigned char *
     static uint32_t   index[INFER_TENSORS];
     static bool       binary[INFER_TENSORS];
     uint32_t          n = 0;
-    demand(r->n_inputs >= 1 && r->n_inputs <= INFER_TENSORS && r->n_requested <= INFER_TENSORS);
+    demand(r->n_inputs <= INFER_TENSORS && r->n_requested <= INFER_TENSORS);
     for (uint32_t i = 0; i < r->n_inputs; i++) {
         specs[i] = (TensorSpec){.name = "x", .type = r->inputs[i].t};
         if (!r->raw_body) check_tensor(&r->inputs[i].t, a, body, len);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,7 +160,10 @@ BUILD Msg model_of(Msg graph, int64_t opset) {
 }
 
 BUILD Err read_msg(Msg m, const char *dir, Model *out) {
-    Err e = onnx_read_bytes(m.at, m.n, "test", dir, out);
+    char      path[256];
+    OnnxPlace place = {.path = path};
+    (void)snprintf(path, sizeof path, "%s/model.onnx", dir != NULL ? dir : "");
+    Err e = onnx_read_bytes(m.at, m.n, "test", dir != NULL ? &place : NULL, out);
     free(m.at);
     return e;
 }

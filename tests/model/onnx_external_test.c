@@ -32,8 +32,17 @@ static int make_files(void **state) {
     put("model/good");
     put("model/sub/good");
     put("model/twin");
+    put("model_secret");
+    char absolute[64];
+    (void)snprintf(absolute, sizeof absolute, "%s/model/good", folder);
     return link("model/twin", "model/twin2") | symlink("../secret", "model/link") |
            symlink("good", "model/near") | symlink("sub", "model/subway") |
+           symlink("..", "model/sub/up") | symlink(absolute, "model/absolute") |
+           symlink("..", "model/outside") | symlink("link", "model/chain") |
+           symlink("/etc/passwd", "model/passwd") | symlink("/proc/version", "model/kernel") |
+           symlink("../model_secret", "model/sibling") | symlink("loop", "model/loop") |
+           symlink("nowhere", "model/dangling") | symlink("pipe", "model/piped") |
+           symlink("/dev/zero", "model/device") | symlink("twin", "model/twinned") |
            mkfifo("model/pipe", 0644);
 }
 
@@ -91,6 +100,83 @@ static void valid_locations_are_read(void **state) {
     assert_true(out[0] == 2 && out[1] == 3);
 }
 
+// Links of the folder are followed while they stay in it.
+static void links_within_the_folder_are_followed(void **state) {
+    (void)state;
+    static const char *const links[] = {"near", "subway/good", "sub/up/near", "absolute"};
+    float                    out[2];
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        assert_int_equal(try_read(links[i], "8", NULL, out), ERR_OK);
+        assert_true(out[0] == 3 && out[1] == 4);
+    }
+}
+
+static void run(const char *command) { assert_int_equal(system(command), 0); }
+
+static Err read_at(const char *path, const char *root, const char *location) {
+    Msg       m = model_with(tensor_at("w", location, NULL, NULL));
+    Model     out;
+    OnnxPlace place = {.path = path, .root = root};
+    Err       e = onnx_read_bytes(m.at, m.n, "test", &place, &out);
+    free(m.at);
+    if (e == ERR_OK) model_finish(&out);
+    return e;
+}
+
+// hub/snapshots/REVISION/model.onnx -> ../../blobs/HASH, and its data likewise.
+static void caches_of_hugging_face(void **state) {
+    (void)state;
+    run("mkdir -p hub/blobs hub/snapshots/r1/onnx && cp model/good hub/blobs/data &&"
+        " cp model/good hub/blobs/model && ln -s ../../../blobs/model hub/snapshots/r1/onnx/m.onnx "
+        "&&"
+        " ln -s ../../../blobs/data hub/snapshots/r1/onnx/m.onnx_data &&"
+        " ln -s ../../../../secret hub/snapshots/r1/onnx/stolen");
+    const char *path = "hub/snapshots/r1/onnx/m.onnx";
+    assert_int_equal(read_at(path, NULL, "m.onnx_data"), ERR_OK);
+    assert_int_equal(read_at(path, "hub/snapshots/r1", "m.onnx_data"), ERR_OK);
+    assert_int_equal(read_at(path, "hub", "stolen"), ERR_INVALID);
+    assert_int_equal(read_at(path, "hub", "../../../blobs/data"), ERR_INVALID);
+    // A repository that links to the snapshot, for the model alone or for both.
+    run("mkdir -p repo/m/1 && ln -s ../../../hub/snapshots/r1/onnx/m.onnx repo/m/1/model.onnx");
+    assert_int_equal(read_at("repo/m/1/model.onnx", "repo", "m.onnx_data"), ERR_IO);
+    run("ln -s ../../../hub/snapshots/r1/onnx/m.onnx_data repo/m/1/m.onnx_data");
+    assert_int_equal(read_at("repo/m/1/model.onnx", "repo", "m.onnx_data"), ERR_OK);
+    // Without links of its own, data lies beside the file that the repository links to.
+    run("mkdir -p store repo/n/1 && cp model/good store/n.onnx && cp model/good store/n.data &&"
+        " ln -s ../../../store/n.onnx repo/n/1/model.onnx");
+    assert_int_equal(read_at("repo/n/1/model.onnx", "repo", "n.data"), ERR_OK);
+    assert_int_equal(read_at("repo/n/1/model.onnx", "repo", "../secret"), ERR_INVALID);
+}
+
+// model.onnx -> ..data/model.onnx, where ..data -> ..DATE is replaced in one step.
+static void volumes_of_kubernetes(void **state) {
+    (void)state;
+    run("mkdir -p vol/..2024_1 vol/..2024_2 && cp model/good vol/..2024_1/w.bin &&"
+        " cp model/good vol/..2024_2/w.bin && cp model/good vol/..2024_1/model.onnx &&"
+        " cp model/good vol/..2024_2/model.onnx && ln -s ..2024_1 vol/..data &&"
+        " ln -s ..data/w.bin vol/w.bin && ln -s ..data/model.onnx vol/model.onnx");
+    assert_int_equal(read_at("vol/model.onnx", "vol", "w.bin"), ERR_OK);
+    assert_int_equal(read_at("vol/model.onnx", NULL, "w.bin"), ERR_OK);
+    run("ln -s ..2024_2 vol/..next && mv -T vol/..next vol/..data && rm -r vol/..2024_1");
+    assert_int_equal(read_at("vol/model.onnx", "vol", "w.bin"), ERR_OK);
+    assert_int_equal(read_at("vol/model.onnx", "vol", "..data/../w.bin"), ERR_INVALID);
+}
+
+// Links may lead anywhere below the folder that the operator named, and no further.
+static void the_operators_folder_is_trusted(void **state) {
+    (void)state;
+    run("mkdir -p tree/weights tree/m/1 treeless && cp model/good tree/weights/w &&"
+        " cp model/good treeless/w && ln -s ../../weights/w tree/m/1/w &&"
+        " ln -s ../../../treeless/w tree/m/1/other");
+    assert_int_equal(read_at("tree/m/1/model.onnx", "tree", "w"), ERR_OK);
+    assert_int_equal(read_at("tree/m/1/model.onnx", "tree/m", "w"), ERR_INVALID);
+    assert_int_equal(read_at("tree/m/1/model.onnx", NULL, "w"), ERR_INVALID);
+    assert_int_equal(read_at("tree/m/1/model.onnx", "tree", "other"), ERR_INVALID);
+    assert_int_equal(read_at("tree/m/1/model.onnx", "absent", "w"), ERR_INVALID);
+    run("ln -s tree tree_link");
+    assert_int_equal(read_at("tree_link/m/1/model.onnx", "tree_link", "w"), ERR_OK);
+}
+
 static void bad(const char *location, const char *offset, const char *length, Err e,
                 const char *why) {
     float out[2];
@@ -109,13 +195,21 @@ static void invalid_locations_are_rejected(void **state) {
     bad("sub/../good", NULL, NULL, ERR_INVALID, "'..'");
     bad("sub/../../secret", NULL, NULL, ERR_INVALID, "'..'");
     bad("..", NULL, NULL, ERR_INVALID, "'..'");
-    bad("link", NULL, NULL, ERR_INVALID, "link");
-    bad("near", NULL, NULL, ERR_INVALID, "link");
-    bad("subway/good", NULL, NULL, ERR_INVALID, "link");
+    bad("link", NULL, NULL, ERR_INVALID, "a link that leads out of the model's folder");
+    bad("outside/secret", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("chain", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("passwd", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("kernel", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("sibling", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("loop", NULL, NULL, ERR_INVALID, "loop of links");
+    bad("dangling", NULL, NULL, ERR_IO, "dangling");
+    bad("piped", NULL, NULL, ERR_INVALID, "not a regular file");
+    bad("device", NULL, NULL, ERR_INVALID, "a link that leads out");
+    bad("twinned", NULL, NULL, ERR_INVALID, "hard links");
     bad("twin", NULL, NULL, ERR_INVALID, "hard links");
     bad("pipe", NULL, NULL, ERR_INVALID, "not a regular file");
     bad("sub", NULL, NULL, ERR_INVALID, "not a regular file");
-    bad("good/x", NULL, NULL, ERR_INVALID, "symbolic link or below a file");
+    bad("good/x", NULL, NULL, ERR_INVALID, "below a file");
     bad("absent", NULL, NULL, ERR_IO, "absent");
     bad("", NULL, NULL, ERR_INVALID, "empty");
     bad("./.", NULL, NULL, ERR_INVALID, "empty");
@@ -149,7 +243,12 @@ static void files_are_not_multiplied(void **state) {
     for (int i = 0; i < 5; i++) {
         char name[8];
         (void)snprintf(name, sizeof name, "w%d", i);
-        msg_sub(&g, 5, tensor_at(name, i % 2 == 0 ? "good" : "./good", NULL, NULL));
+        msg_sub(&g, 5,
+                tensor_at(name,
+                          i % 2 == 0 ? "good"
+                          : i == 1   ? "./good"
+                                     : "near",
+                          NULL, NULL));
     }
     assert_int_equal(read_msg(model_of(g, 13), "model", &m), ERR_LIMIT);
     assert_non_null(strstr(err_why(), "tensor 'w4'"));
@@ -169,11 +268,13 @@ static int forget_openat2(void) {
 }
 
 static int old_kernel(void) {
-    static const char *const traps[] = {"link", "near", "subway/good", "twin",
-                                        "pipe", "sub",  "good/x",      "absent"};
-    float                    out[2];
+    static const char *const traps[] = {
+        "link", "outside/secret", "chain",  "passwd", "twin", "pipe",
+        "sub",  "good/x",         "absent", "loop"};
+    float out[2];
     if (forget_openat2() != 0) return 77;
     if (try_read("sub/good", NULL, NULL, out) != ERR_OK || out[1] != 2) return 1;
+    if (try_read("subway/good", NULL, NULL, out) != ERR_OK || out[1] != 2) return 1;
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++)
         if (try_read(traps[i], NULL, NULL, out) == ERR_OK) return 2 + (int)i;
     return 0;
@@ -193,6 +294,10 @@ static void old_kernels_are_as_strict(void **state) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_locations_are_read),
+        cmocka_unit_test(links_within_the_folder_are_followed),
+        cmocka_unit_test(caches_of_hugging_face),
+        cmocka_unit_test(volumes_of_kubernetes),
+        cmocka_unit_test(the_operators_folder_is_trusted),
         cmocka_unit_test(invalid_locations_are_rejected),
         cmocka_unit_test(bad_ranges_are_rejected),
         cmocka_unit_test(needs_a_folder),

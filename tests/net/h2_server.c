@@ -13,6 +13,7 @@
 typedef struct Reply {  // of one exchange
     struct iovec   piece[3];
     unsigned char *copy;
+    size_t         bytes;
 } Reply;
 
 static bool is(Str s, const char *word) {
@@ -24,6 +25,8 @@ static void answer(Exchange *x, size_t bytes) {
     assert_non_null(r);
     r->copy = calloc(1, bytes + 1);
     assert_non_null(r->copy);
+    r->bytes = bytes;
+    budget_add(x->budget, bytes);
     if (bytes == x->body_len && bytes > 0) memcpy(r->copy, x->body, bytes);
     size_t half = bytes / 2;
     r->piece[0] = (struct iovec){r->copy, half};
@@ -39,6 +42,7 @@ static void on_head(void *self, Exchange *x) {
     H2Server *h = self;
     h->heads++;
     x->aligned = h->aligned;
+    x->budget = &h->budget;
     if (is(x->path, "/small")) x->most = 10;
     if (!is(x->path, "/early")) return;
     Answer a = {.status = 404, .n_trailers = 1};
@@ -66,6 +70,7 @@ static void on_ended(void *self, Exchange *x, bool sent) {
         if (h->held[i] == x) h->held[i] = h->held[--h->n_held];
     if (is(x->path, "/hold") && h->lent == NULL) h->lent = exchange_take(x);
     Reply *r = x->user;
+    if (r != NULL) budget_give(x->budget, r->bytes);
     if (r != NULL) free(r->copy);
     free(r);
     h->sent += sent;
@@ -78,18 +83,22 @@ static void *run(void *self) {
     return NULL;
 }
 
-H2Server *h2_server_open(const ListenerLimits *limits) {
+H2Server *h2_server_open_within(const ListenerLimits *limits, size_t budget) {
     H2Server *h = calloc(1, sizeof *h);
     assert_non_null(h);
     ListenerOptions o = {.address = "127.0.0.1:0",
                          .protocol = LISTENER_HTTP2,
+                         .budget = &h->budget,
                          .handler = {on_head, on_request, on_ended, h, NULL}};
     if (limits != NULL) o.limits = *limits;
+    h->budget.most = budget;
     assert_int_equal(loop_create(&h->loop), ERR_OK);
     assert_int_equal(listener_open(&h->listener, h->loop, &o), ERR_OK);
     assert_int_equal(pthread_create(&h->thread, NULL, run, h), 0);
     return h;
 }
+
+H2Server *h2_server_open(const ListenerLimits *limits) { return h2_server_open_within(limits, 0); }
 
 void h2_server_do(H2Server *h, void (*f)(void *)) {
     h->posted = false;

@@ -18,6 +18,7 @@ typedef struct H2Server {
     uint32_t         n_held;
     ExchangeBody    *lent;
     size_t           aligned;
+    Budget           budget;  // of the listener; a response is charged to it
     _Atomic uint32_t heads, requests, ended, sent;
     ListenerCounts   counts;
     bool             drained;
@@ -26,6 +27,7 @@ typedef struct H2Server {
 // /echo returns the body, /big?N N bytes, /early a response before the body arrived; /hold waits
 // for h2_server_answer_held.
 H2Server *h2_server_open(const ListenerLimits *limits);
+H2Server *h2_server_open_within(const ListenerLimits *limits, size_t budget);  // bytes; 0: any
 // Asserts that every exchange has ended and no body is held.
 void h2_server_close(H2Server *h);
 // Calls one of the following on the loop's thread and waits for it.

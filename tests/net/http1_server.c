@@ -30,6 +30,7 @@ struct Http1Server {
     ListenerCounts counts;
     bool           drained;
     atomic_int     heads, requests, ended, lost;
+    Budget        *budget;
     char          *big;
     size_t         big_len;
 };
@@ -52,6 +53,7 @@ static void http1_server_head(void *self, Exchange *x) {
         x->most = http1_server_number(x->query);
     if (http1_server_is(x->path, "/aligned")) x->aligned = http1_server_number(x->query);
     x->keep_packed = http1_server_is(x->path, "/packed");
+    x->budget = h->budget;
     if (http1_server_is(x->path, "/early")) {
         Answer a = {.status = 503, .type = "text/plain"};
         exchange_answer(x, &a);
@@ -83,10 +85,14 @@ static void http1_server_request(void *self, Exchange *x) {
         http1_server_later(h, x);
         return;
     }
-    struct iovec *kept = x->user = malloc(sizeof *kept);
+    struct iovec *kept = x->user = calloc(2, sizeof *kept);  // the second: bytes charged
     if (http1_server_is(x->path, "/big")) {
         piece = (struct iovec){h->big, http1_server_number(x->query)};
         if (piece.iov_len > h->big_len) abort();
+        if (budget_take(h->budget, piece.iov_len))
+            kept[1].iov_len = piece.iov_len;
+        else
+            a = (Answer){.status = 503};
     } else if (http1_server_is(x->path, "/aligned")) {
         snprintf(text, sizeof text, "%u %zu", (unsigned)(((uintptr_t)x->body + x->aligned) % 64),
                  x->body_len);
@@ -117,6 +123,8 @@ static void http1_server_gone(void *self, Exchange *x, bool sent) {
     if (!sent) atomic_fetch_add(&h->lost, 1);
     if (http1_server_is(x->path, "/later") && x->user)
         loop_disarm(h->loop, &((DelayedAnswer *)x->user)->timer);
+    else if (x->user)
+        budget_give(h->budget, ((struct iovec *)x->user)[1].iov_len);
     free(x->user);
 }
 
@@ -143,12 +151,15 @@ static void http1_server_question(Http1Server *h, int question) {
     while (!atomic_load(&h->answered)) nanosleep(&moment, NULL);
 }
 
-Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *address) {
+Http1Server *http1_server_open_shared(const ListenerLimits *limits, const char *address,
+                                      Budget *budget) {
     Http1Server    *h = calloc(1, sizeof *h);
     ListenerOptions o = {
         .address = address,
         .limits = limits ? *limits : (ListenerLimits){0},
+        .budget = budget,
         .handler = {http1_server_head, http1_server_request, http1_server_gone, h, NULL}};
+    h->budget = budget;
     h->big_len = (size_t)8 << 20;
     h->big = malloc(h->big_len);
     for (size_t i = 0; i < h->big_len; i++) h->big[i] = (char)('a' + i % 23);
@@ -156,6 +167,10 @@ Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *addr
     assert_int_equal(listener_open(&h->listener, h->loop, &o), ERR_OK);
     assert_int_equal(pthread_create(&h->thread, NULL, http1_server_main, h), 0);
     return h;
+}
+
+Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *address) {
+    return http1_server_open_shared(limits, address, NULL);
 }
 
 Http1Server *http1_server_open(const ListenerLimits *limits) {

@@ -13,10 +13,12 @@
 // other: 404. The query "most=N" limits the body on any path.
 typedef struct Http1Server Http1Server;
 
-Http1Server   *http1_server_open(const ListenerLimits *limits);  // on a free port of the loopback
-Http1Server   *http1_server_open_at(const ListenerLimits *limits, const char *address);
-void           http1_server_close(Http1Server *h);  // asserts that every exchange has ended
-const char    *http1_server_address(const Http1Server *h);
+Http1Server *http1_server_open(const ListenerLimits *limits);  // on a free port of the loopback
+// The budget is the listener's, and /big is charged to it: 503 when it is used up.
+Http1Server *http1_server_open_shared(const ListenerLimits *limits, const char *address, Budget *b);
+Http1Server *http1_server_open_at(const ListenerLimits *limits, const char *address);
+void         http1_server_close(Http1Server *h);  // asserts that every exchange has ended
+const char  *http1_server_address(const Http1Server *h);
 ListenerCounts http1_server_counts(Http1Server *h);  // as of now
 void           http1_server_drain(Http1Server *h);
 bool           http1_server_drained(Http1Server *h);

@@ -20,7 +20,7 @@ static int finish(void **state) {
 }
 
 typedef struct CountJob {  // counts to `most`; `stop` ends it
-    Job          job;
+    EngineJob    job;
     uint32_t     n, most, work;
     _Atomic bool go;
 } CountJob;

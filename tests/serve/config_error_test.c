@@ -38,6 +38,11 @@ static const Wrong wrongs[] = {
     // keys
     {"coresx: 1\n", ":1: there is no setting coresx; did you mean cores?"},
     {"\nmodel:\n", ":2: there is no setting model; did you mean models?"},
+    {"modles:\n- zoo:alexnet\n", ":1: there is no section modles; did you mean models?"},
+    {"modles:\n  a: zoo:alexnet\n", ":1: there is no section modles; did you mean models?"},
+    {"cores: 1\nsorces: [models]\n", ":2: there is no section sorces; did you mean sources?"},
+    {"defalts: {queue: 1}\n", ":1: there is no section defalts; did you mean defaults?"},
+    {"strange_thing: [a]\n", ":1: there is no section strange_thing; lists and mappings stand"},
     {"queue: 1\n", ":1: queue is a setting of models; put it under defaults: or models:"},
     {"wholly_strange_thing: 1\n", "there is no setting wholly_strange_thing; see"},
     {"defaults:\n  quee: 1\n", ":2: there is no setting quee; did you mean queue?"},
@@ -102,6 +107,29 @@ static void test_wrong(void **state) {
         assert_null(x.c.arena.base);
         config_fixture_end(&x);
     }
+}
+
+// Against the cores that the process may use, where they are known.
+static void test_cores(void **state) {
+    (void)state;
+    static const Wrong cases[] = {
+        {"cores: 5\n", ":1: cores is 5, but CPU affinity and quota allow 4; lower it"},
+        {"models:\n- path: zoo:alexnet\n  min_cores: 3\n- path: zoo:vgg16\n  min_cores: 2\n",
+         "models reserve 5 cores (min_cores), but there are 4"},
+        {"cores: 2\nmodels:\n- path: zoo:alexnet\n  min_cores: 1\n- path: zoo:vgg16\n  min_cores: "
+         "2\n",
+         "models reserve 3 cores (min_cores), but there are 2"},
+    };
+    for (uint32_t cores = 0; cores <= 8; cores += 4)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            ConfigFixture x;
+            config_fixture_begin(&x);
+            x.s.cores = cores;
+            bool wrong = cores == 4 || i == 2;  // i == 2: the file says how many there are
+            assert_int_equal(config_fixture_load(&x, cases[i].yaml), wrong ? ERR_CONFIG : ERR_OK);
+            if (wrong) assert_non_null(strstr(err_why(), cases[i].says));
+            config_fixture_end(&x);
+        }
 }
 
 static void expect(ConfigFixture *x, const char *says) {
@@ -194,8 +222,11 @@ static void test_large(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong),   cmocka_unit_test(test_flags_and_environment),
-        cmocka_unit_test(test_allowed), cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_flags_and_environment),
+        cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,9 +95,10 @@ static void test_choice(void **state) {  // J7
     (void)state;
     uint32_t             index[2], n = 0;
     bool                 binary[2];
-    InferRequestedOutput list[] = {
-        {text_of("z"), true, true}, {text_of("y"), false, true}, {text_of("z"), false, false}};
-    InferRequest r = {.requested = list, .n_requested = 2, .binary = true};
+    InferRequestedOutput list[] = {{.name = text_of("z"), .binary = true, .has_binary = true},
+                                   {.name = text_of("y"), .has_binary = true},
+                                   {.name = text_of("z")}};
+    InferRequest         r = {.requested = list, .n_requested = 2, .binary = true};
     assert_int_equal(infer_select_outputs(&signature, &r, index, binary, &n), ERR_OK);
     assert_true(n == 2 && index[0] == 1 && index[1] == 0 && binary[0] && !binary[1]);
     list[1].has_binary = false;

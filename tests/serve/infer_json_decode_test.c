@@ -285,15 +285,24 @@ static void test_outputs(void **state) {  // J7
     refuse("{\"outputs\":{}}", ERR_INVALID, "outputs is not an array");
     refuse("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"binary_data\":1}}]}", ERR_INVALID,
            "parameters.binary_data is neither true nor false");
-    refuse("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":5}}]}",
-           ERR_UNSUPPORTED, "classification is not supported");
+    refuse("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":-5}}]}", ERR_INVALID,
+           "parameters.classification is not a whole number of at least 0");
+    InferRequest q;
+    assert_int_equal(
+        decode("{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":5}}]}", &q),
+        ERR_OK);
+    assert_true(q.n_requested == 1 && q.requested[0].classes == 5);
 }
 
 static void test_fields(void **state) {  // T3, of a request by itself
     (void)state;
-    refuse("{}", ERR_INVALID, "inputs are missing");
-    refuse("{\"inputs\":[]}", ERR_INVALID, "inputs are missing");
-    refuse("{\"inputs\":null}", ERR_INVALID, "inputs are missing");
+    InferRequest none;  // of a model without inputs
+    assert_int_equal(decode("{}", &none), ERR_OK);
+    assert_int_equal(none.n_inputs, 0);
+    assert_int_equal(decode("{\"inputs\":[]}", &none), ERR_OK);
+    assert_int_equal(none.n_inputs, 0);
+    assert_int_equal(decode("{\"inputs\":null}", &none), ERR_OK);
+    assert_int_equal(none.n_inputs, 0);
     refuse("{\"inputs\":[{}]}", ERR_INVALID, "inputs[0]: name is missing");
     refuse("{\"inputs\":[{\"name\":\"x\"}]}", ERR_INVALID, "inputs[0]: datatype is missing");
     refuse("{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\"}]}", ERR_INVALID,

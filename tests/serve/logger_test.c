@@ -95,12 +95,87 @@ static void test_rate(void **state) {
     (void)state;
     Logger *l = begin(path, 10, 0, LOG_LOGFMT);
     size_t  lines;
-    for (int i = 0; i < 5000; i++) log_line(logger_log(l), LOG_INFO, "flood");
+    for (int i = 0; i < 5000; i++) log_line(logger_requests(l), LOG_INFO, "flood");
     LoggerCounts c = logger_counts(l);
     assert_true(c.suppressed >= 5000 - 10 * ENOUGH_S && c.suppressed < 5000);
     logger_destroy(l);
     assert_non_null(strstr(content(path, &lines), "msg=\"log lines lost\" suppressed="));
     assert_in_range(lines, 2, 11 * ENOUGH_S);
+}
+
+// Life-cycle lines beyond the rate and the ring are all written, in order, beside any number of
+// lines about requests.
+static void test_life_cycle_is_kept(void **state) {
+    (void)state;
+    Logger *l = begin(path, 10, 64, LOG_JSON);
+    size_t  lines;
+    for (int i = 0; i < 5000; i++) {
+        log_with(logger_log(l), LOG_INFO, "model", log_int("i", i));
+        log_line(logger_requests(l), LOG_INFO, "request");
+    }
+    assert_true(logger_counts(l).suppressed >= 5000 - 10 * ENOUGH_S);
+    logger_destroy(l);
+    int next = 0;
+    for (char *line = strtok(content(path, &lines), "\n"); line != NULL;
+         line = strtok(NULL, "\n")) {
+        json_t *o = json_loads(line, 0, NULL);
+        assert_non_null(o);
+        if (strcmp(json_string_value(json_object_get(o, "msg")), "model") == 0)
+            assert_int_equal(json_integer_value(json_object_get(o, "i")), next++);
+        json_decref(o);
+    }
+    assert_int_equal(next, 5000);
+}
+
+// A reader that never reads bounds the lines that wait.
+static void test_life_cycle_is_bounded(void **state) {
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    Logger *l = begin(path, 10, 64, LOG_LOGFMT);
+    for (int i = 0; i < 40000; i++) log_with(logger_log(l), LOG_INFO, "model", log_int("i", i));
+    assert_true(logger_counts(l).dropped >= 10000);
+    logger_destroy(l);
+    (void)close(reader);
+}
+
+// A log is appended to; a file with binary data is no log.
+static void test_foreign_file(void **state) {
+    (void)state;
+    size_t lines;
+    FILE  *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_int_equal(fwrite("\x08\x07\x12\0model", 1, 9, f), 9);
+    (void)fclose(f);
+    LoggerOptions o = {.file = path};
+    Logger       *l = NULL;
+    assert_int_equal(logger_check(path), ERR_CONFIG);
+    assert_int_equal(logger_create(&l, &o), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), path));
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 9);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    assert_true(fputs("an older line\n", f) >= 0);
+    (void)fclose(f);
+    assert_int_equal(logger_check(path), ERR_OK);
+    l = begin(path, 10, 0, LOG_LOGFMT);
+    log_line(logger_log(l), LOG_INFO, "new");
+    logger_destroy(l);
+    assert_true(strncmp(content(path, &lines), "an older line\nts=", 17) == 0);
+    assert_int_equal(lines, 2);
+}
+
+static void test_check_creates_nothing(void **state) {
+    (void)state;
+    assert_int_equal(logger_check(path), ERR_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(logger_check(folder), ERR_CONFIG);
+    assert_int_equal(logger_check("/nowhere/at/all"), ERR_CONFIG);
+    assert_non_null(strstr(err_why(), "/nowhere/at/all"));
+    assert_int_equal(logger_check("/dev/null"), ERR_OK);
 }
 
 static void test_reopens(void **state) {
@@ -142,9 +217,9 @@ static void test_refuses(void **state) {
     (void)state;
     LoggerOptions o = {.file = folder};
     Logger       *l = NULL;
-    assert_int_equal(logger_create(&l, &o), ERR_IO);
+    assert_int_equal(logger_create(&l, &o), ERR_CONFIG);
     o.file = "/nowhere/at/all";
-    assert_int_equal(logger_create(&l, &o), ERR_IO);
+    assert_int_equal(logger_create(&l, &o), ERR_CONFIG);
     assert_null(l);
     logger_destroy(NULL);
 }
@@ -154,7 +229,7 @@ static void test_full_disk(void **state) {
     (void)state;
     if (access("/dev/full", W_OK) != 0) skip();
     Logger *l = begin("/dev/full", 100000, 64, LOG_LOGFMT);
-    for (int i = 0; i < 500; i++) log_line(logger_log(l), LOG_INFO, "lost");
+    for (int i = 0; i < 500; i++) log_line(logger_requests(l), LOG_INFO, "lost");
     assert_true(flush(l, 500));
     LoggerCounts c = logger_counts(l);
     assert_int_equal(c.written, 0);
@@ -196,7 +271,7 @@ static void test_reader_that_never_reads(void **state) {
     char    big[2000];
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';
-    for (int i = 0; i < 2000; i++) log_line(logger_log(l), LOG_INFO, big);
+    for (int i = 0; i < 2000; i++) log_line(logger_requests(l), LOG_INFO, big);
     LoggerCounts c = logger_counts(l);
     assert_true(c.dropped >= 1000);
     logger_destroy(l);
@@ -206,7 +281,8 @@ static void test_reader_that_never_reads(void **state) {
 enum { THREADS = 4, EACH = 2000 };
 
 static void *log_many(void *self) {
-    for (int i = 0; i < EACH; i++) log_with(logger_log(self), LOG_INFO, "many", log_int("i", i));
+    for (int i = 0; i < EACH; i++)
+        log_with(logger_requests(self), LOG_INFO, "many", log_int("i", i));
     return NULL;
 }
 
@@ -238,6 +314,10 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_writes_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_life_cycle_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_life_cycle_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_check_creates_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reopens, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reopen_that_fails_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refuses, setup, teardown),

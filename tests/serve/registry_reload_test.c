@@ -163,13 +163,13 @@ static void many_loads_are_one(void **state) {
     ModelInfo *one = NULL;
     fixture_model(&g, "m", "1", write_adder(g.dir, "m", 1, 2));
     fixture_start(&g);
-    for (int i = 0; i < 100; i++) registry_load(g.registry, "m", say_why, &s[i]);
+    for (int i = 0; i < 100; i++) registry_load(g.registry, "m", NULL, say_why, &s[i]);
     one = fixture_find(&g, "m", NULL);
     fixture_settle(&g);
     for (int i = 0; i < 100; i++) assert_int_equal(s[i].times, 1);
     for (int i = 0; i < 100; i++) assert_int_equal(s[i].failed, 0);
     assert_ptr_equal(fixture_find(&g, "m", NULL), one);
-    registry_load(g.registry, "nobody", say_why, &none);
+    registry_load(g.registry, "nobody", NULL, say_why, &none);
     assert_int_equal(none.failed, 1);
 }
 
@@ -186,14 +186,14 @@ static void unload_and_load_in_any_order(void **state) {
     assert_int_equal(s[0].times, 1);
     assert_int_equal(fixture_find(&g, "m", NULL)->state, MODEL_UNAVAILABLE);
     assert_true(registry_ready(g.registry));
-    registry_load(g.registry, "m", say_why, &s[1]);
+    registry_load(g.registry, "m", NULL, say_why, &s[1]);
     fixture_until(&g, said, &s[1]);
     ModelInfo *served = fixture_find(&g, "m", NULL);
     assert_int_equal(served->state, MODEL_READY);
     registry_pin(served);
     registry_unload(g.registry, "m", say_why, &s[2]);  // while it is used
     assert_int_equal(served->state, MODEL_UNLOADING);
-    registry_load(g.registry, "m", say_why, &s[3]);  // while it is unloaded
+    registry_load(g.registry, "m", NULL, say_why, &s[3]);  // while it is unloaded
     fixture_until(&g, said, &s[3]);
     assert_int_equal(s[2].times, 0);
     fixture_ask(&g, &k, served, &in);
@@ -245,7 +245,7 @@ static void a_load_ends_quarantine(void **state) {
     ModelInfo *m = fixture_find(&g, "m", NULL);
     registry_note_result(g.registry, m, true);
     assert_true(m->quarantined > clock_now(clock_monotonic()));
-    registry_load(g.registry, "m", say_why, &s);
+    registry_load(g.registry, "m", NULL, say_why, &s);
     fixture_until(&g, said, &s);
     assert_int_equal(m->quarantined, 0);
 }
@@ -261,7 +261,7 @@ static size_t resident(void) {
 
 static void once(const char *name) {
     Said s = {0}, t = {0};
-    registry_load(g.registry, name, say_why, &s);
+    registry_load(g.registry, name, NULL, say_why, &s);
     fixture_until(&g, said, &s);
     assert_int_equal(s.failed, 0);
     registry_unload(g.registry, name, say_why, &t);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "compile/bind/bind.h"
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
@@ -35,24 +36,33 @@ static Err ref_compute(const Step *s, RunMemory *mem) {
         in[i] = &values[i];
     }
     OpCall c = {.node = s->node, .in = in, .scratch = a, .keep = &mem->ref_keep};
-    TRY(ref_out(s, mem, &c, out));
-    Err e = run_op(s->node->op)(&c, out);
-    return e == ERR_OK ? e : op_failed(s->node, e);
+    Err    e = ref_out(s, mem, &c, out);
+    if (e == ERR_OK) {
+        e = run_op(s->node->op)(&c, out);
+        if (e != ERR_OK) e = op_failed(s->node, e);
+    }
+    return e == ERR_LIMIT ? run_explain_limit(&c, &mem->limit) : e;
 }
 
 static void ref_run(const StepCall *c) {
     RunMemory *mem = c->mem;
     if (c->part.index != 0 || mem->failed != ERR_OK) return;
-    size_t mark = mem->ref_scratch.used;
-    Err    e = ref_compute(c->step, mem);
+    static const InterpLimits none = {0};
+    size_t                    mark = mem->ref_scratch.used;
+    Err                       e = run_memory_charge(mem, &none);
+    const _Atomic bool       *before = work_stop_watch(run_memory_stop_flag(mem));
+    if (e == ERR_OK) e = ref_compute(c->step, mem);
+    if (e == ERR_OK) e = work_stop_check();  // the result of a stopped kernel is unfinished
+    (void)work_stop_watch(before);
     arena_rewind(&mem->ref_scratch, mark);
+    if (mem->ref_scratch.charged > 0) arena_shrink(&mem->ref_scratch, mark);
+    run_memory_settle(mem);
     if (e == ERR_OK) return;
     mem->failed = e;
     snprintf(mem->why, sizeof mem->why, "%s", err_why());
 }
 
-static const StepKind kind = {
-    .name = "reference", .run = ref_run, .tasks = step_one_task, .uses_arenas = true};
+static const StepKind kind = {.name = "reference", .run = ref_run, .tasks = step_one_task};
 
 Err bind_ref(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l;

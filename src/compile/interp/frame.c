@@ -2,19 +2,56 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/err.h"
 #include "base/poison.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "compile/program.h"
 #include "compile/step.h"
 #include "model/work.h"
 
+enum { PAY_STEP = 65536, MAPPED_MIN = 1 << 20 };  // bytes
+
+// Takes from the budget in steps, so that small values cost no atomic operations.
+Err interp_take(InterpState *m, size_t bytes) {
+    size_t free_bytes = m->paid_bytes - m->live_bytes;
+    if (bytes > free_bytes) {
+        size_t more = bytes - free_bytes, step = more > PAY_STEP ? more : PAY_STEP;
+        if (!budget_take(m->budget, step)) {
+            if (!budget_take(m->budget, more)) return run_over_budget(m->budget, more);
+            step = more;
+        }
+        m->paid_bytes += step;
+    }
+    m->live_bytes += bytes;
+    return ERR_OK;
+}
+
+// Large amounts are given back at once, for other requests.
+void interp_give(InterpState *m, size_t bytes) {
+    m->live_bytes -= bytes;
+    size_t free_bytes = m->paid_bytes - m->live_bytes;
+    if (free_bytes < MAPPED_MIN) return;
+    budget_give(m->budget, free_bytes);
+    m->paid_bytes -= free_bytes;
+}
+
+static size_t frame_bytes(const ShapedGraph *s) {
+    uint32_t n = s->graph->n_values;
+    return (n > 0 ? n : 1) * sizeof(ValueSlot);
+}
+
 Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s) {
     *f = (Frame){.state = m, .shaped = s};
     uint32_t n = s->graph->n_values;
-    f->slots = calloc(n > 0 ? n : 1, sizeof *f->slots);
-    if (f->slots == NULL) return err_set(ERR_LIMIT, "no memory for %u values", n);
+    TRY(interp_take(m, frame_bytes(s)));
+    f->slots = calloc(1, frame_bytes(s));
+    if (f->slots == NULL) {
+        interp_give(m, frame_bytes(s));
+        return err_set(ERR_LIMIT, "no memory for %u values", n);
+    }
     for (uint32_t i = 0; i < n; i++)
         if (s->values[i].data != NULL) f->slots[i].t = s->values[i];
     return ERR_OK;
@@ -23,28 +60,55 @@ Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s) {
 void frame_finish(Frame *f) {
     if (f->slots == NULL) return;
     for (uint32_t i = 0; i < f->shaped->graph->n_values; i++) slot_drop(f->state, &f->slots[i]);
+    interp_give(f->state, frame_bytes(f->shaped));
     free(f->slots);
     f->slots = NULL;
 }
 
+static void *map_zeroed(size_t room) {
+    void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    return p != MAP_FAILED ? p : NULL;
+}
+
+static bool buf_alloc(ValueBuf *b) {
+    b->mapped = b->room >= MAPPED_MIN;
+    b->data = b->mapped ? map_zeroed(b->room) : aligned_alloc(TENSOR_ALIGN, b->room);
+    if (b->data != NULL && !b->mapped) memset(b->data, 0, b->room);
+    return b->data != NULL;
+}
+
+static void buf_free(ValueBuf *b) {
+    poison_fill(b->data, b->bytes);
+    if (b->mapped)
+        (void)munmap(b->data, b->room);
+    else
+        free(b->data);
+    free(b);
+}
+
+// What a value costs: its memory, its record, and what the allocator adds.
+static size_t slot_cost(size_t room) { return room + sizeof(ValueBuf) + 2 * sizeof(size_t); }
+
 Err slot_alloc(InterpState *m, ValueSlot *s) {
     size_t bytes = 0;
     TRY(tensor_measure(&s->t, &bytes));
-    if (m->limits.max_bytes != 0 && bytes > m->limits.max_bytes - m->live_bytes)
-        return err_set(ERR_LIMIT, "needs %zu more bytes; %zu of the allowed %zu are in use", bytes,
-                       m->live_bytes, m->limits.max_bytes);
+    size_t room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
+    TRY(interp_take(m, slot_cost(room)));
     ValueBuf *b = malloc(sizeof *b);
-    size_t    room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
-    void     *data = b != NULL ? aligned_alloc(TENSOR_ALIGN, room) : NULL;
-    if (data == NULL) {
-        free(b);
+    if (b != NULL) {
+        *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = room};
+        if (!buf_alloc(b)) {
+            free(b);
+            b = NULL;
+        }
+    }
+    if (b == NULL) {
+        interp_give(m, slot_cost(room));
         return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes);
     }
-    memset(data, 0, room);
-    *b = (ValueBuf){.refs = 1, .bytes = bytes, .data = data};
-    m->live_bytes += bytes;
     s->buf = b;
-    s->t.data = data;
+    s->t.data = b->data;
     return ERR_OK;
 }
 
@@ -54,17 +118,14 @@ ValueSlot slot_share(const ValueSlot *s) {
 }
 
 void slot_release(ValueSlot *s) {
-    if (s->buf != NULL && --s->buf->refs == 0) {
-        poison_fill(s->buf->data, s->buf->bytes);
-        free(s->buf->data);
-        free(s->buf);
-    }
+    if (s->buf != NULL && --s->buf->refs == 0) buf_free(s->buf);
     *s = (ValueSlot){0};
 }
 
 void slot_drop(InterpState *m, ValueSlot *s) {
-    if (s->buf != NULL && s->buf->refs == 1) m->live_bytes -= s->buf->bytes;
+    size_t freed = s->buf != NULL && s->buf->refs == 1 ? slot_cost(s->buf->room) : 0;
     slot_release(s);
+    if (freed > 0) interp_give(m, freed);
 }
 
 void frame_set(Frame *f, uint32_t value, ValueSlot s) {
@@ -86,9 +147,11 @@ Err frame_check_type(const Tensor *inferred, const Tensor *found) {
 static Err prepare(Frame *f, const Node *n, const OpCall *c, Tensor *out, ValueSlot *slots) {
     TRY(infer_node(c, out));
     for (uint32_t i = 0; i < n->n_out; i++) {
+        Err e = ERR_OK;
         slots[i].t = out[i];
-        if (n->out[i] != NO_VALUE) TRY(frame_check_type(&f->shaped->values[n->out[i]], &out[i]));
-        TRY(slot_alloc(f->state, &slots[i]));
+        if (n->out[i] != NO_VALUE) e = frame_check_type(&f->shaped->values[n->out[i]], &out[i]);
+        if (e == ERR_OK) e = slot_alloc(f->state, &slots[i]);
+        if (e != ERR_OK) return op_failed(n, e);
         out[i] = slots[i].t;
     }
     return ERR_OK;
@@ -104,6 +167,16 @@ static Err count_work(InterpState *m, const Node *n, const OpCall *c, const Tens
     return ERR_OK;
 }
 
+static Err evaluate(Frame *f, const Node *n, const OpCall *c, Tensor *out, ValueSlot *slots) {
+    TRY(prepare(f, n, c, out, slots));
+    Err e = work_stop_check();
+    if (e == ERR_OK) e = count_work(f->state, n, c, out);
+    if (e == ERR_OK) e = run_op(n->op)(c, out);
+    if (e == ERR_OK)
+        e = work_stop_check();  // an operator told to stop leaves its result unfinished
+    return e == ERR_OK ? e : op_failed(n, e);
+}
+
 static Err compute(Frame *f, const Node *n, ValueSlot *slots) {
     InterpState   *m = f->state;
     const Tensor **in = arena_try_new(m->scratch, const Tensor *, n->n_in);
@@ -112,10 +185,9 @@ static Err compute(Frame *f, const Node *n, ValueSlot *slots) {
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = n->in[i] != NO_VALUE ? &f->slots[n->in[i]].t : NULL;
     OpCall c = {.node = n, .in = in, .scratch = m->scratch, .keep = m->keep};
-    TRY(prepare(f, n, &c, out, slots));
-    Err e = count_work(m, n, &c, out);
-    if (e == ERR_OK) e = run_op(n->op)(&c, out);
-    return e == ERR_OK ? e : op_failed(n, e);
+    m->scratch->refused = m->keep->refused = 0;
+    Err e = evaluate(f, n, &c, out, slots);
+    return e == ERR_LIMIT ? run_explain_limit(&c, m->budget) : e;
 }
 
 static void drop_if_dead(Frame *f, uint32_t value, uint32_t node) {
@@ -132,20 +204,16 @@ static void drop_dead(Frame *f, const Node *n, uint32_t at) {
                 drop_if_dead(f, n->attrs[k].v.g->captures[c].outer, at);
 }
 
-Err frame_check_stop(const InterpState *m) {
-    if (!run_memory_stopped(m->mem)) return ERR_OK;
-    return err_set(ERR_LIMIT, "stopped: the run took too long");
-}
-
 static Err run_node(Frame *f, uint32_t at) {
     const Node  *n = &f->shaped->graph->nodes[at];
     InterpState *m = f->state;
     size_t       mark = m->scratch->used;
-    TRY(frame_check_stop(m));
+    TRY(work_stop_check());
     ValueSlot *out = arena_try_new(m->scratch, ValueSlot, n->n_out);
     if (out == NULL) return err_set(ERR_LIMIT, "too many outputs");
     bool flow = op_is_control_flow(n->op);
     Err  e = flow ? frame_flow(f, n, out) : compute(f, n, out);
+    if (e == ERR_OK) e = work_stop_check();
     for (uint32_t i = 0; i < n->n_out; i++) {
         if (e == ERR_OK && n->out[i] != NO_VALUE)
             frame_set(f, n->out[i], out[i]);
@@ -223,7 +291,7 @@ static Err copy_to_slot(InterpState *m, const Tensor *t, ValueSlot *out) {
     out->t = *t;
     TRY(slot_alloc(m, out));
     TRY(tensor_measure(t, &bytes));
-    if (bytes > 0) memcpy(out->t.data, t->data, bytes);
+    work_copy(out->t.data, t->data, bytes);
     return ERR_OK;
 }
 
@@ -238,6 +306,7 @@ Err frame_run_compiled(Frame *f, const Graph *body, ValueSlot *out) {
         in[body->n_inputs + i] = f->slots[body->captures[i].outer].t;
     CHECK(p != NULL && mem != NULL);  // frame_is_compiled was true
     mem->outer = f->state->mem;
+    mem->budget = f->state->budget;
     TRY(program_run(p, mem, NULL, in, NULL, results));
     Err e = ERR_OK;
     for (uint32_t i = 0; e == ERR_OK && i < body->n_outputs; i++)

@@ -1,11 +1,13 @@
 // Frame: the values of one graph in the interpreter, each freed after its last use.
 #pragma once
 
+#include "base/budget.h"
 #include "compile/interp/interp.h"
 
 typedef struct ValueBuf {
     uint32_t refs;
-    size_t   bytes;
+    bool     mapped;  // large: memory of its own that the system has zeroed
+    size_t   bytes, room;
     void    *data;
 } ValueBuf;
 
@@ -16,7 +18,9 @@ typedef struct ValueSlot {
 
 typedef struct InterpState {  // shared by all frames of one run
     InterpLimits          limits;
-    size_t                live_bytes;
+    Budget               *budget;      // pays for the values; NULL: none
+    size_t                live_bytes;  // of values, frames and lists of slices
+    size_t                paid_bytes;  // taken from the budget, at least live_bytes
     uint64_t              iterations;
     int64_t               macs;
     Arena                *scratch, *keep;
@@ -33,6 +37,11 @@ typedef struct Frame {
 MUST_USE Err frame_init(Frame *f, InterpState *m, const ShapedGraph *s);
 void         frame_finish(Frame *f);  // releases all values
 
+// Memory of the interpreter outside its arenas: taken before it is allocated, given when it is
+// freed.
+MUST_USE Err interp_take(InterpState *m, size_t bytes);
+void         interp_give(InterpState *m, size_t bytes);
+
 MUST_USE Err slot_alloc(InterpState *m, ValueSlot *s);  // zeroed data for s->t
 ValueSlot    slot_share(const ValueSlot *s);            // adds a reference
 void         slot_drop(InterpState *m, ValueSlot *s);   // drops a reference; accepts an empty slot
@@ -47,9 +56,6 @@ MUST_USE Err frame_run(Frame *f, const bool *done);
 // frame; strings and elements of sequences live in the state's `keep` arena.
 MUST_USE Err frame_copy_output(const Frame *f, uint32_t i, Arena *a, Tensor *out);
 MUST_USE Err frame_share_output(const Frame *f, uint32_t i, ValueSlot *out);
-
-// Fails if the run was told to stop; called before each node and loop iteration.
-MUST_USE Err frame_check_stop(const InterpState *m);
 
 // Fails if `found` differs from the inferred type or shape.
 MUST_USE Err frame_check_type(const Tensor *inferred, const Tensor *found);
@@ -68,7 +74,8 @@ typedef struct ScanOutput {
     uint32_t   n, cap;
 } ScanOutput;
 
-MUST_USE Err scan_output_push(ScanOutput *s, ValueSlot one);  // takes ownership on success
+// Takes ownership on success.
+MUST_USE Err scan_output_push(InterpState *m, ScanOutput *s, ValueSlot one);
 void         scan_output_finish(InterpState *m, ScanOutput *s);
 
 // Concatenates the slices along a new axis, in reverse order if `reverse`. Shapes must be equal.

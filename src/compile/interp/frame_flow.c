@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/work_stop.h"
 #include "compile/interp/frame.h"
 #include "compile/interp/run_ops.h"
 #include "model/control_flow.h"
@@ -34,7 +35,7 @@ static Err run_body(Frame *f, const Graph *g, ValueSlot *in, ValueSlot *out) {
 }
 
 static Err count_iteration(InterpState *m) {
-    TRY(frame_check_stop(m));
+    TRY(work_stop_check());
     if (m->limits.max_iterations != 0 && ++m->iterations > m->limits.max_iterations)
         return err_set(ERR_LIMIT, "loops exceed the allowed %llu iterations",
                        (unsigned long long)m->limits.max_iterations);
@@ -90,7 +91,7 @@ static Err iterations_keep(InterpState *m, Iterations *r, uint32_t at) {
     }
     for (uint32_t i = 0; i < r->b.n_stack; i++) {
         ValueSlot *one = &r->out[at + r->b.n_state + i];
-        if (e == ERR_OK) e = scan_output_push(&r->scan_outs[i], *one);
+        if (e == ERR_OK) e = scan_output_push(m, &r->scan_outs[i], *one);
         if (e != ERR_OK) slot_drop(m, one);
     }
     return e;
@@ -256,7 +257,7 @@ static Err scan_batch(Frame *f, const Node *n, const ControlFlowBody *b, int64_t
     if (e == ERR_OK) e = scan_once(f, n, b, whole, in, iterations, out);
     for (uint32_t i = 0; in != NULL && i < n_in; i++) slot_drop(m, &in[i]);
     for (uint32_t i = 0; out != NULL && i < n->n_out; i++) {
-        if (e == ERR_OK) e = scan_output_push(&outs[i], out[i]);
+        if (e == ERR_OK) e = scan_output_push(m, &outs[i], out[i]);
         if (e != ERR_OK) slot_drop(m, &out[i]);
     }
     return e;
@@ -271,7 +272,7 @@ static Err scan_batches(Frame *f, const Node *n, const ControlFlowBody *b, Value
             return err_set(ERR_INVALID, "inputs differ in batch size");
         batch = t->dims[0];
     }
-    if (batch < 1) return err_set(ERR_UNSUPPORTED, "an empty batch is not supported");
+    if (batch < 1) return err_set(ERR_INVALID, "an empty batch is not supported");
     ScanOutput *outs = arena_try_new(m->scratch, ScanOutput, n->n_out);
     if (outs == NULL) return err_set(ERR_LIMIT, "too many outputs");
     Err e = ERR_OK;
@@ -347,11 +348,15 @@ Err frame_flow(Frame *f, const Node *n, ValueSlot *out) {
     return e == ERR_OK ? e : op_failed(n, e);
 }
 
-Err scan_output_push(ScanOutput *s, ValueSlot one) {
+Err scan_output_push(InterpState *m, ScanOutput *s, ValueSlot one) {
     if (s->n == s->cap) {
-        uint32_t   cap = s->cap == 0 ? 16 : 2 * s->cap;
+        uint32_t cap = s->cap == 0 ? 16 : 2 * s->cap;
+        TRY(interp_take(m, (cap - s->cap) * sizeof one));
         ValueSlot *more = realloc(s->slots, cap * sizeof *more);
-        if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        if (more == NULL) {
+            interp_give(m, (cap - s->cap) * sizeof one);
+            return err_set(ERR_LIMIT, "no memory for %u iterations of a loop", cap);
+        }
         s->slots = more;
         s->cap = cap;
     }
@@ -361,6 +366,7 @@ Err scan_output_push(ScanOutput *s, ValueSlot one) {
 
 void scan_output_finish(InterpState *m, ScanOutput *s) {
     for (uint32_t i = 0; i < s->n; i++) slot_drop(m, &s->slots[i]);
+    interp_give(m, s->cap * sizeof *s->slots);
     free(s->slots);
     *s = (ScanOutput){0};
 }
@@ -374,8 +380,9 @@ static void copy_slice(const Tensor *whole, int32_t axis, int64_t at, char *pack
     size_t step = inner * (size_t)whole->dims[axis];
     char  *base = (char *)whole->data + inner * (size_t)at;
     for (size_t i = 0; i < outer; i++) {
+        if (i % WORK_BLOCK == 0 && work_stopped()) return;
         char *from = in ? packed + i * inner : base + i * step;
-        memcpy(in ? base + i * step : packed + i * inner, from, inner);
+        work_copy(in ? base + i * step : packed + i * inner, from, inner);
     }
 }
 
@@ -383,7 +390,7 @@ Err scan_output_concat(InterpState *m, const ScanOutput *s, int32_t axis, bool r
                        int64_t length, const Tensor *like, ValueSlot *out) {
     const Tensor *one = s->n > 0 ? &s->slots[0].t : like;
     if (one->rank < 0 || one->rank >= TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "scan outputs of rank %d are not supported", one->rank);
+        return err_set(ERR_INVALID, "scan outputs of rank %d are not supported", one->rank);
     Tensor whole = {.dtype = one->dtype, .rank = one->rank + 1};
     for (int32_t i = 0; i < whole.rank; i++) {
         int64_t d = i == axis ? length : one->dims[i < axis ? i : i - 1];

@@ -5,7 +5,7 @@
 #include "model/shaped_graph.h"
 
 typedef struct InterpLimits {
-    size_t   max_bytes;       // of live intermediate values; 0: no limit
+    size_t   max_bytes;       // of live intermediate values and temporaries; 0: no limit
     uint64_t max_iterations;  // iterations of all loops together; 0: no limit
     int64_t  max_macs;        // multiply-accumulates of the whole run; 0: no limit
 } InterpLimits;

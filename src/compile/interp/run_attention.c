@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_attention.h"
 #include "kernel/ref/ref_elementwise.h"
@@ -36,7 +37,7 @@ static RefAttention params(const Attention *a) {
 static void mask_future(const Attention *a, Tensor *bias) {
     int64_t keys = a->past + a->fresh;
     double *v = bias->data;
-    for (int64_t i = 0; i < tensor_count(bias); i++)
+    WORK_EACH (i, tensor_count(bias))
         if (i % keys > i / keys % a->queries + a->past) v[i] = (double)-INFINITY;
 }
 
@@ -48,7 +49,7 @@ static Err make_bias(const OpCall *c, const Attention *a, Tensor *bias) {
     if (mask != NULL) {
         Tensor real;
         TRY(run_alloc_f64(c, mask, &real));
-        for (int64_t i = 0; i < tensor_count(mask); i++) {
+        WORK_EACH (i, tensor_count(mask)) {
             double v = tensor_get_f64(mask, i);
             if (mask->dtype == DT_BOOL) v = v != 0 ? 0 : (double)-INFINITY;
             ((double *)real.data)[i] = v;
@@ -63,7 +64,7 @@ static Err make_bias(const OpCall *c, const Attention *a, Tensor *bias) {
 static void join_past(const Tensor *past, RefHeads fresh, const Attention *a, int64_t size,
                       Tensor *to) {
     int64_t keys = a->past + a->fresh;
-    for (int64_t i = 0; i < a->batch * a->kv_heads * keys * size; i++) {
+    WORK_EACH (i, a->batch * a->kv_heads * keys * size) {
         int64_t h = i % size, s = i / size % keys, n = i / size / keys % a->kv_heads;
         int64_t b = i / size / keys / a->kv_heads;
         double  v = s < a->past
@@ -122,7 +123,7 @@ static Err bias_ms(const OpCall *c, const Attention *a, Tensor *bias) {
     int64_t       n = a->queries;
     Tensor        shape = {.rank = 4, .dims = {a->batch, 1, n, n}};
     TRY(run_alloc_f64(c, &shape, bias));
-    for (int64_t i = 0; i < tensor_count(bias) && mask != NULL; i++)
+    for (int64_t i = 0; i < tensor_count(bias) && mask != NULL && !work_stopped(); i++)
         if (is_masked_ms(mask, i / n / n, i / n % n, i % n, n)) ((double *)bias->data)[i] = hide;
     if (a->causal) mask_future(a, bias);
     return ERR_OK;
@@ -170,7 +171,7 @@ Err run_rotary(const OpCall *c, Tensor *out) {
 // Adds row ids[i] of an embedding table (without ids: i modulo the length) to row i of y.
 static Err add_embedding(const Tensor *table, const Tensor *ids, Tensor *y) {
     int64_t width = table->dims[1], length = y->dims[1];
-    for (int64_t i = 0; i < y->dims[0] * length; i++) {
+    for (int64_t i = 0; i < y->dims[0] * length && !work_stopped(); i++) {
         int64_t row = ids != NULL ? ((const int32_t *)ids->data)[i] : i % length;
         if (row < 0 || row >= table->dims[0])
             return err_set(ERR_INVALID, "row %" PRId64 " of a table of %" PRId64, row,
@@ -183,7 +184,7 @@ static Err add_embedding(const Tensor *table, const Tensor *ids, Tensor *y) {
 
 static void count_mask(const Tensor *mask, Tensor *out) {
     int64_t length = mask->dims[1];
-    for (int64_t i = 0; i < tensor_count(mask); i++)
+    WORK_EACH (i, tensor_count(mask))
         ((int32_t *)out->data)[i / length] += ((const int32_t *)mask->data)[i] != 0;
 }
 

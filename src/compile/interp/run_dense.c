@@ -1,5 +1,6 @@
 // Convolutions, matrix products, fused operators of com.microsoft, and recurrent layers.
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_cast.h"
 #include "kernel/ref/ref_conv.h"
@@ -133,7 +134,7 @@ Err run_product(const OpCall *c, const RefMatMul *p, const Tensor *a, const Tens
 }
 
 static void clip(const FusedActivation *f, Tensor *y) {
-    for (int64_t i = 0; i < tensor_count(y); i++) {
+    WORK_EACH (i, tensor_count(y)) {
         double v = tensor_get_f64(y, i);
         if (v < (double)f->a) tensor_set(y, i, (double)f->a);
         if (v > (double)f->b) tensor_set(y, i, (double)f->b);
@@ -247,11 +248,11 @@ static void dequantize_weights(const Tensor *bytes, const Tensor *scale, const T
                                Tensor *plain) {
     int64_t from = bytes->dims[1], to = bytes->dims[2];
     float  *w = plain->data;
-    for (int64_t d = 0; d < bytes->dims[0]; d++)
-        for (int64_t j = 0; j < to; j++) {
+    for (int64_t d = 0; d < bytes->dims[0] && !work_stopped(); d++)
+        for (int64_t j = 0; j < to && !work_stopped(); j++) {
             double s = tensor_get_f64(scale, scale->rank == 1 ? d : d * to + j);
             double z = tensor_get_f64(zero, zero->rank == 1 ? d : d * to + j);
-            for (int64_t i = 0; i < from; i++)
+            WORK_EACH (i, from)
                 w[(d * to + j) * from + i] =
                     (float)((tensor_get_f64(bytes, (d * from + i) * to + j) - z) * s);
         }

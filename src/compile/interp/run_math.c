@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_cast.h"
 #include "kernel/ref/ref_elementwise.h"
@@ -201,7 +202,7 @@ Err run_where(const OpCall *c, Tensor *out) {
 
 static Err numbers_to_text(const OpCall *c, Tensor *out) {
     Str *to = out[0].data;
-    for (int64_t i = 0; i < tensor_count(&out[0]); i++) {
+    for (int64_t i = 0; i < tensor_count(&out[0]) && !work_stopped(); i++) {
         char   text[REF_CAST_TEXT];
         size_t n = ref_cast_print(c->in[0], i, text);
         char  *copy = arena_try(c->keep, 1, n, 1);
@@ -220,7 +221,7 @@ Err run_cast(const OpCall *c, Tensor *out) {
         ref_cast(x, &out[0]);
         return ERR_OK;
     }
-    for (int64_t i = 0; i < tensor_count(x); i++)
+    for (int64_t i = 0; i < tensor_count(x) && !work_stopped(); i++)
         TRY(ref_cast_read(((const Str *)x->data)[i], &out[0], i));
     return ERR_OK;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_copy.h"
@@ -70,7 +71,7 @@ Err run_concat(const OpCall *c, Tensor *out) {
     return ERR_OK;
 }
 
-// Index tables, one per axis of y.
+// Index tables, one per axis of y. An empty y may have long axes: its callers need none.
 static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
     for (int32_t i = 0; i < y->rank; i++) {
         index[i] = arena_try_new(c->scratch, int64_t, (size_t)y->dims[i]);
@@ -83,10 +84,12 @@ static Err index_tables_for(const OpCall *c, const Tensor *y, int64_t **index) {
 static Err pad_with(const OpCall *c, RefPad mode, const PadParams *p, const void *fill,
                     Tensor *out) {
     int64_t *index[TENSOR_MAX_RANK];
+    if (tensor_count(out) == 0) return ERR_OK;
     TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_pad(mode, (RefPadAxis){p->begin[i], p->drop[i], p->kept[i]}, index[i],
                      out->dims[i]);
+    TRY(work_stop_check());  // unfinished tables hold indexes that x may not have
     ref_take(c->in[0], index, fill, out);
     return ERR_OK;
 }
@@ -130,9 +133,11 @@ Err run_crop(const OpCall *c, Tensor *out) {
 
 Err run_tile(const OpCall *c, Tensor *out) {
     int64_t *index[TENSOR_MAX_RANK];
+    if (tensor_count(out) == 0) return ERR_OK;
     TRY(index_tables_for(c, out, index));
     for (int32_t i = 0; i < out->rank; i++)
         ref_take_tile(c->in[0]->dims[i], index[i], out->dims[i]);
+    TRY(work_stop_check());
     ref_take(c->in[0], index, NULL, out);
     return ERR_OK;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_elementwise.h"
 #include "kernel/ref/ref_norm.h"
@@ -28,7 +29,7 @@ static void batch_outputs(const OpCall *c, const ChannelStats *b, int64_t channe
         const double *own = k % 2 == 1 ? b->mean : b->variance;
         const Tensor *was = c->in[k % 2 == 1 ? 3 : 4];
         const double  share = k < 3 ? momentum : 0;
-        for (int64_t i = 0; i < channels; i++) {
+        WORK_EACH (i, channels) {
             double kept = share == 0 ? 0 : share * tensor_get_f64(was, i);
             tensor_set(&out[k], i, kept + (share == 1 ? 0 : (1 - share) * own[i]));
         }
@@ -45,12 +46,12 @@ Err run_batch_norm(const OpCall *c, Tensor *out) {
     ChannelStats  b;
     y.data = out[0].data;
     TRY(stats_alloc(c, channels, &b));
-    for (int64_t i = 0; i < channels; i++) {
+    WORK_EACH (i, channels) {
         b.mean[i] = tensor_get_f64(c->in[3], i);
         b.variance[i] = tensor_get_f64(c->in[4], i);
     }
     if (infer_batch_norm_trains(n)) ref_moments(along, &x, b.mean, b.variance);
-    for (int64_t i = 0; i < channels; i++) {
+    WORK_EACH (i, channels) {
         b.mul[i] = tensor_get_f64(c->in[1], i) / sqrt(b.variance[i] + epsilon);
         b.add[i] = tensor_get_f64(c->in[2], i) - b.mean[i] * b.mul[i];
     }

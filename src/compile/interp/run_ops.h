@@ -1,7 +1,8 @@
 // Run: evaluates one operator on the reference kernels, after inference has accepted the call.
-// run_FAMILY is in run_*.c, by theme; run_op and run_copy in interp.c.
+// run_FAMILY is in run_*.c, by theme; the other functions before run_column in interp.c.
 #pragma once
 
+#include "base/budget.h"
 #include "kernel/ref/ref_conv.h"
 #include "kernel/ref/ref_matmul.h"
 #include "kernel/ref/ref_resize.h"
@@ -20,6 +21,13 @@ typedef Err RunFn(const OpCall *c, Tensor *out);
 #undef XD
 
 RunFn *run_op(OpId op);
+
+// The error of a run that needs more bytes than a budget has left: names its setting.
+Err run_over_budget(const Budget *b, size_t bytes);
+
+// After a call failed with ERR_LIMIT: if one of its arenas had no room, the reason names the bytes
+// and the budget's setting. Returns ERR_LIMIT.
+Err run_explain_limit(const OpCall *c, const Budget *b);
 
 // Deep copy. Elements of sequences and optionals live in the call's `keep` arena.
 MUST_USE Err run_copy(Arena *keep, const Tensor *t, Tensor *copy);

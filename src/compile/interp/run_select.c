@@ -1,6 +1,7 @@
 // Operators that select elements, gathers and scatters.
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/ref/ref_gather.h"
 #include "kernel/ref/ref_reduce.h"
@@ -12,7 +13,7 @@ Err run_nonzero(const OpCall *c, Tensor *out) {
     int64_t      *y = out->data, step = 1;
     TRY(selection_nonzero(c, x, &s));
     for (int32_t d = x->rank - 1; d >= 0; d--) {
-        for (int64_t i = 0; i < s.n; i++) y[d * s.n + i] = s.at[i] / step % x->dims[d];
+        WORK_EACH (i, s.n) y[d * s.n + i] = s.at[i] / step % x->dims[d];
         step *= x->dims[d];
     }
     return ERR_OK;

@@ -4,6 +4,7 @@
 
 #include "base/tensor.h"
 #include "base/text.h"
+#include "base/work_stop.h"
 #include "compile/interp/run_ops.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_copy.h"
@@ -12,13 +13,13 @@
 #include "model/infer/selection.h"
 
 static void copy_elements(Tensor *to, const Tensor *from, int64_t n) {
-    if (n > 0) memcpy(to, from, (size_t)n * sizeof *to);
+    if (n > 0) work_copy(to, from, (size_t)n * sizeof *to);
 }
 
 static Err copy_bytes(const Tensor *from, Tensor *out) {
     size_t bytes = 0;
     TRY(tensor_measure(out, &bytes));
-    if (bytes > 0) memcpy(out->data, from->data, bytes);
+    work_copy(out->data, from->data, bytes);
     return ERR_OK;
 }
 
@@ -86,7 +87,7 @@ Err run_split_to_sequence(const OpCall *c, Tensor *out) {
     TRY(infer_split_to_sequence_params(c, &shape, &p));
     RefStrided from = ref_strided(c->in[0]);
     int64_t    left = c->in[0]->dims[p.axis];
-    for (int64_t i = 0; i < p.n; i++) {
+    for (int64_t i = 0; i < p.n && !work_stopped(); i++) {
         int64_t size = p.sizes != NULL ? tensor_get_i64(p.sizes, i) : left < p.each ? left : p.each;
         TRY(make_piece(c, &p, from, size, &pieces[i]));
         from.start += size * from.stride[p.axis];
@@ -100,7 +101,7 @@ Err run_concat_from_sequence(const OpCall *c, Tensor *out) {
     int32_t axis = 0;
     TRY(infer_concat_from_sequence_axis(c, &shape, &axis));
     RefStrided to = ref_strided(out);
-    for (int64_t i = 0; i < c->in[0]->dims[0]; i++) {
+    for (int64_t i = 0; i < c->in[0]->dims[0] && !work_stopped(); i++) {
         Tensor part = infer_concat_from_sequence_element(c, i, axis);
         ref_copy(part.rank, part.dims, dtype_size(part.dtype), to, ref_strided(&part));
         to.start += part.dims[axis] * to.stride[axis];
@@ -139,7 +140,7 @@ Err run_string_normalizer(const OpCall *c, Tensor *out) {
     Selection  s;
     TRY(selection_words(c, &s));
     if (s.n == 0) y[0] = (Str){"", 0};
-    for (int64_t i = 0; i < s.n; i++) {
+    for (int64_t i = 0; i < s.n && !work_stopped(); i++) {
         char *text = NULL;
         y[i] = words[s.at[i]];
         if (!upper && !lower) continue;
@@ -163,8 +164,8 @@ Err run_string_concat(const OpCall *c, Tensor *out) {
         Str   left = a[w.off[0]], right = b[w.off[1]];
         char *text = NULL;
         TRY(new_text(c, left.len + right.len, &text));
-        if (left.len > 0) memcpy(text, left.at, left.len);
-        if (right.len > 0) memcpy(text + left.len, right.at, right.len);
+        work_copy(text, left.at, left.len);
+        work_copy(text + left.len, right.at, right.len);
         y[w.at] = (Str){text, left.len + right.len};
     }
     return ERR_OK;
@@ -174,10 +175,10 @@ Err run_string_split(const OpCall *c, Tensor *out) {
     Str        separator = text_of(attr_str(c->node, "delimiter", ""));
     int64_t    cuts = attr_int(c->node, "maxsplit", -1), most = out[0].dims[out[0].rank - 1];
     const Str *x = c->in[0]->data;
-    for (int64_t i = 0; i < tensor_count(c->in[0]); i++) {
+    for (int64_t i = 0; i < tensor_count(c->in[0]) && !work_stopped(); i++) {
         Str    *row = (Str *)out[0].data + i * most;
         int64_t n = text_split(x[i], separator, cuts, row);
-        for (int64_t k = n; k < most; k++) row[k] = (Str){"", 0};
+        for (int64_t k = n; k < most && !work_stopped(); k++) row[k] = (Str){"", 0};
         if (c->node->n_out > 1) ((int64_t *)out[1].data)[i] = n;
     }
     return ERR_OK;

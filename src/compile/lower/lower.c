@@ -5,7 +5,7 @@
 #include "compile/interp/interp.h"
 #include "model/infer/infer.h"
 
-enum { FOLD_SHIFT = 31 };  // log2 of the bytes of constants computed here
+enum { FOLD_SHIFT = 31, FOLD_FIRST = 1 << 20 };  // log2 of the bytes of constants computed here
 
 static LowerFn *const table[OP_COUNT] = {
 #define X(op, family) [OP_##op] = lower_##family,
@@ -113,7 +113,7 @@ static bool fits_fold_budget(const Ir *ir, const Node *n) {
         if (bytes > left) return false;
         left -= bytes;
     }
-    return ir->arena->cap - ir->arena->used > (size_t)1 << FOLD_SHIFT;
+    return arena_left(ir->arena) > (size_t)1 << FOLD_SHIFT;
 }
 
 // Constant folding of nodes that shape inference left as too large: weights being transformed.
@@ -224,7 +224,7 @@ Err lower_graph(const ShapedGraph *s, uint32_t lanes, bool shape_only, Arena *ar
     out->of_value = arena_new(arena, uint32_t, g->n_values);
     out->lowered = arena_new(arena, bool, g->n_nodes);
     TRY(add_constants_and_inputs(out));
-    TRY(arena_init(&scratch, (size_t)1 << FOLD_SHIFT));
+    TRY(arena_init_growing(&scratch, FOLD_FIRST, (size_t)1 << FOLD_SHIFT));
     add_captures(out);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         out->lowered[i] = s->folded[i] || is_static(out, &g->nodes[i]);

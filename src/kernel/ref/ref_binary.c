@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_elementwise.h"
 #include "kernel/wide_type.h"
@@ -102,7 +103,7 @@ typedef struct Call {
 static void run_row(const Call *c, const BroadcastIter *r, const NdIter *w, Tensor *y) {
     WideBlock     left, right, out;
     const int64_t su = r->step[0], sv = r->step[1], size = (int64_t)dtype_size(y->dtype);
-    for (int64_t i = 0, n; i < r->n; i += n) {
+    for (int64_t i = 0, n; i < r->n && !work_stopped(); i += n) {
         n = r->n - i < WIDE_BLOCK ? r->n - i : WIDE_BLOCK;
         const void *u = wide_view(c->wide, c->a, w->off[0] + i * su, su, n, &left);
         const void *v = wide_view(c->wide, c->b, w->off[1] + i * sv, sv, n, &right);

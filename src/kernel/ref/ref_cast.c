@@ -10,6 +10,7 @@
 
 #include "base/fp.h"
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/wide_type.h"
 
@@ -17,7 +18,7 @@ void ref_cast(const Tensor *x, Tensor *y) {
     const WideType w = wide_type_of(x->dtype);
     int64_t        count = tensor_count(x);
     WideBlock      block;
-    for (int64_t at = 0, n; at < count; at += n) {
+    for (int64_t at = 0, n; at < count && !work_stopped(); at += n) {
         n = count - at < WIDE_BLOCK ? count - at : WIDE_BLOCK;
         wide_load(w, x, at, 1, n, &block);
         wide_store(w, &block, y, at, 1, n);
@@ -126,14 +127,14 @@ typedef struct Chunk {
 } Chunk;
 
 static void quantize(Chunk *c) {
-    for (int64_t i = 0; i < c->n; i++) {
+    for (int64_t i = 0; i < c->n && !work_stopped(); i++) {
         float q = (float)c->x[i] / (float)c->scale[i];
         c->x[i] = nearbyint((double)q) + c->zero[i];
     }
 }
 
 static void dequantize(Chunk *c) {
-    for (int64_t i = 0; i < c->n; i++) {
+    WORK_EACH (i, c->n) {
         float q = (float)(c->x[i] - c->zero[i]);
         c->x[i] = (double)(q * (float)c->scale[i]);
     }
@@ -149,8 +150,8 @@ static int64_t scale_at(const RefQuant *p, int64_t o, int64_t a, int64_t i) {
 static void each_chunk(const RefQuant *p, const Tensor *x, Tensor *y, void (*f)(Chunk *)) {
     Chunk   c = {.n = 0};
     int64_t step = p->block > 0 ? 1 : 0;
-    for (int64_t row = 0; row < p->outer * p->axis; row++)
-        for (int64_t i = 0; i < p->inner; i += CHUNK) {
+    for (int64_t row = 0; row < p->outer * p->axis && !work_stopped(); row++)
+        for (int64_t i = 0; i < p->inner && !work_stopped(); i += CHUNK) {
             int64_t at = scale_at(p, row / p->axis, row % p->axis, i);
             c.n = p->inner - i < CHUNK ? p->inner - i : CHUNK;
             wide_read(x, row * p->inner + i, 1, c.n, c.x);
@@ -170,7 +171,7 @@ void ref_dequantize(const RefQuant *p, const Tensor *x, Tensor *y) {
 void ref_quantize_dynamic(const Tensor *x, Tensor *y, float *scale, uint8_t *zero) {
     const float *v = x->data;
     float        low = 0, high = 0;
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    WORK_EACH (i, tensor_count(x)) {
         if (v[i] < low) low = v[i];
         if (v[i] > high) high = v[i];
     }

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/ref/ref_int.h"
 #include "kernel/ref/ref_sample.h"
 #include "kernel/wide_type.h"
@@ -55,7 +56,7 @@ static void window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, i
                            const double *v, double *plane) {
     int64_t pos[REF_WINDOW_MAX] = {0};
     ref_window_split(w->rank, w->out, at, pos);
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !work_stopped(); j++) {
         int64_t to = 0;
         bool    inside = true;
         for (int32_t d = 0; d < w->rank; d++) {
@@ -72,7 +73,7 @@ static void window_scatter(const RefWindow *w, const int64_t *tap, int64_t at, i
 // multiplied by each output channel's row of weights.
 
 static void subtract(double zero, int64_t n, double *v) {
-    for (int64_t i = 0; i < n; i++) v[i] -= zero;
+    WORK_EACH (i, n) v[i] -= zero;
 }
 
 // Inputs read through one tap by n outputs of a line along the last dimension.
@@ -116,12 +117,12 @@ static void patch_window(const void *self, const Tensor *x, int64_t image, int64
     const RefConv *p = self;
     int64_t        channels = x->dims[1] / p->group;
     int64_t        plane = image * x->dims[1] + group * channels;
-    for (int64_t c = 0; c < channels; c++) {
+    for (int64_t c = 0; c < channels && !work_stopped(); c++) {
         int64_t tap[REF_WINDOW_MAX] = {0};
         do {
             patch_tap(p, x, plane + c, tap, at, n, panel);
             panel += PANEL;
-        } while (ref_window_next(p->window.rank, p->window.kernel, tap));
+        } while (ref_window_next(p->window.rank, p->window.kernel, tap) && !work_stopped());
     }
 }
 
@@ -138,7 +139,7 @@ typedef struct Work {
 static void conv_block(const RefConv *p, const Tensor *w, const Tensor *bias, Tensor *y,
                        const Work *s, int64_t image, int64_t group, int64_t at, int64_t n) {
     int64_t each = w->dims[0] / p->group;
-    for (int64_t m = group * each; m < (group + 1) * each; m++) {
+    for (int64_t m = group * each; m < (group + 1) * each && !work_stopped(); m++) {
         double acc[PANEL] = {0}, zero = zero_of(p->w_zero, m);
         double start = bias != NULL ? tensor_get_f64(bias, m) : 0;
         for (int64_t j = 0; j < n; j++) acc[j] = start;
@@ -162,9 +163,9 @@ static Err conv_patches(const RefConv *p, PatchFn *patch, const void *self, cons
     s.taps = w->dims[1] * ref_product(p->window.kernel, p->window.rank);
     TRY(ref_alloc_doubles(scratch, s.taps, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.taps, 1, &s.row));
-    for (int64_t image = 0; image < x->dims[0]; image++)
-        for (int64_t group = 0; group < p->group; group++)
-            for (int64_t at = 0; at < s.outputs; at += PANEL) {
+    for (int64_t image = 0; image < x->dims[0] && !work_stopped(); image++)
+        for (int64_t group = 0; group < p->group && !work_stopped(); group++)
+            for (int64_t at = 0; at < s.outputs && !work_stopped(); at += PANEL) {
                 int64_t n = s.outputs - at < PANEL ? s.outputs - at : PANEL;
                 patch(self, x, image, group, at, n, s.panel);
                 conv_block(p, w, bias, y, &s, image, group, at, n);
@@ -208,17 +209,17 @@ static void patch_deform(const void *self, const Tensor *x, int64_t image, int64
     const RefConvDeform *p = self;
     const RefWindow     *w = &p->conv.window;
     int64_t              channels = x->dims[1] / p->conv.group, each = x->dims[1] / p->offset_group;
-    for (int64_t c = group * channels; c < (group + 1) * channels; c++) {
+    for (int64_t c = group * channels; c < (group + 1) * channels && !work_stopped(); c++) {
         int64_t tap[REF_WINDOW_MAX] = {0}, tap_at = 0;
         do {
-            for (int64_t j = 0; j < n; j++) {
+            for (int64_t j = 0; j < n && !work_stopped(); j++) {
                 DeformTap t = deform_tap(p, image, c / each, tap_at, tap, at + j);
                 panel[j] =
                     t.mask * ref_sample_sum(x, image * x->dims[1] + c, w->rank, w->in, t.taps);
             }
             panel += PANEL;
             tap_at++;
-        } while (ref_window_next(w->rank, w->kernel, tap));
+        } while (ref_window_next(w->rank, w->kernel, tap) && !work_stopped());
     }
 }
 
@@ -240,7 +241,7 @@ typedef struct TransposeWork {
 static void scatter_block(const RefConv *p, const Tensor *w, const TransposeWork *s, int64_t group,
                           int64_t at, int64_t n) {
     int64_t step = s->each * s->taps;
-    for (int64_t m = 0; m < s->each; m++) {
+    for (int64_t m = 0; m < s->each && !work_stopped(); m++) {
         int64_t tap[REF_WINDOW_MAX] = {0}, k = 0;
         do {
             double acc[PANEL] = {0};
@@ -248,12 +249,12 @@ static void scatter_block(const RefConv *p, const Tensor *w, const TransposeWork
             panel_dot(s->panel, s->row, s->channels, acc);
             window_scatter(&p->window, tap, at, n, acc, s->planes + m * s->outputs);
             k++;
-        } while (ref_window_next(p->window.rank, p->window.kernel, tap));
+        } while (ref_window_next(p->window.rank, p->window.kernel, tap) && !work_stopped());
     }
 }
 
 static void group_start(const Tensor *bias, const TransposeWork *s, int64_t group) {
-    for (int64_t m = 0; m < s->each; m++) {
+    for (int64_t m = 0; m < s->each && !work_stopped(); m++) {
         double start = bias != NULL ? tensor_get_f64(bias, group * s->each + m) : 0;
         for (int64_t i = 0; i < s->outputs; i++) s->planes[m * s->outputs + i] = start;
     }
@@ -263,9 +264,9 @@ static void group_run(const RefConv *p, const Tensor *x, const Tensor *w, const 
                       Tensor *y, const TransposeWork *s, int64_t image, int64_t group) {
     int64_t plane = image * x->dims[1] + group * s->channels;
     group_start(bias, s, group);
-    for (int64_t at = 0; at < s->positions; at += PANEL) {
+    for (int64_t at = 0; at < s->positions && !work_stopped(); at += PANEL) {
         int64_t n = s->positions - at < PANEL ? s->positions - at : PANEL;
-        for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t c = 0; c < s->channels && !work_stopped(); c++)
             wide_read(x, (plane + c) * s->positions + at, 1, n, s->panel + c * PANEL);
         scatter_block(p, w, s, group, at, n);
     }
@@ -283,8 +284,8 @@ Err ref_conv_transpose(const RefConv *p, const Tensor *x, const Tensor *w, const
     TRY(ref_alloc_doubles(scratch, s.channels, PANEL, &s.panel));
     TRY(ref_alloc_doubles(scratch, s.channels, 1, &s.row));
     TRY(ref_alloc_doubles(scratch, s.each, s.outputs, &s.planes));
-    for (int64_t image = 0; image < x->dims[0]; image++)
-        for (int64_t group = 0; group < p->group; group++)
+    for (int64_t image = 0; image < x->dims[0] && !work_stopped(); image++)
+        for (int64_t group = 0; group < p->group && !work_stopped(); group++)
             group_run(p, x, w, bias, y, &s, image, group);
     return ERR_OK;
 }
@@ -295,15 +296,15 @@ Err ref_col2im(const RefWindow *w, const Tensor *x, Tensor *y, Arena *scratch) {
     double *line, *plane;
     TRY(ref_alloc_doubles(scratch, positions, 1, &line));
     TRY(ref_alloc_doubles(scratch, size, 1, &plane));
-    for (int64_t i = 0; i < y->dims[0] * y->dims[1]; i++) {
+    for (int64_t i = 0; i < y->dims[0] * y->dims[1] && !work_stopped(); i++) {
         int64_t tap[REF_WINDOW_MAX] = {0};
         for (int64_t k = 0; k < size; k++) plane[k] = 0;
         do {
             wide_read(x, row++ * positions, 1, positions, line);
             window_scatter(w, tap, 0, positions, line, plane);
-        } while (ref_window_next(w->rank, w->kernel, tap));
+        } while (ref_window_next(w->rank, w->kernel, tap) && !work_stopped());
         wide_write(y, i * size, 1, size, plane);
     }
-    CHECK(row == y->dims[0] * y->dims[1] * taps);
+    CHECK(work_stopped() || row == y->dims[0] * y->dims[1] * taps);
     return ERR_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 
 // Element sizes with a specialised loop.
@@ -16,12 +17,8 @@ RefStrided ref_strided(const Tensor *t) {
 }
 
 // Copies n elements; steps in bytes. A constant size makes each memcpy one instruction.
-static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
-                      size_t size) {
-    if (to_step == (int64_t)size && from_step == to_step) {
-        memcpy(to, from, (size_t)n * size);
-        return;
-    }
+static void copy_piece(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
+                       size_t size) {
     switch (size) {
 #define X(bytes)                                                                                   \
     case bytes:                                                                                    \
@@ -31,6 +28,18 @@ static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_
 #undef X
     default:
         for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, size);
+    }
+}
+
+static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
+                      size_t size) {
+    if (to_step == (int64_t)size && from_step == to_step) {
+        work_copy(to, from, (size_t)n * size);
+        return;
+    }
+    for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
+        part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
+        copy_piece(to + i * to_step, to_step, from + i * from_step, from_step, part, size);
     }
 }
 
@@ -60,9 +69,9 @@ void ref_copy(int32_t rank, const int64_t *dims, size_t size, RefStrided to, Ref
                   from.stride[last] * bytes, own[last], size);
 }
 
-// One line of ref_take. from is NULL if an outer pick is negative.
-static void take_line(char *to, const char *from, const int64_t *pick, const void *fill, int64_t n,
-                      size_t size) {
+// Part of one line of ref_take. from is NULL if an outer pick is negative.
+static void take_piece(char *to, const char *from, const int64_t *pick, const void *fill, int64_t n,
+                       size_t size) {
     switch (size) {
 #define X(bytes)                                                                                   \
     case bytes:                                                                                    \
@@ -77,6 +86,14 @@ static void take_line(char *to, const char *from, const int64_t *pick, const voi
     for (int64_t i = 0; i < n; i++)
         memcpy(to + i * (int64_t)size,
                from != NULL && pick[i] >= 0 ? from + pick[i] * (int64_t)size : fill, size);
+}
+
+static void take_line(char *to, const char *from, const int64_t *pick, const void *fill, int64_t n,
+                      size_t size) {
+    for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
+        part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
+        take_piece(to + i * (int64_t)size, from, pick + i, fill, part, size);
+    }
 }
 
 void ref_take(const Tensor *x, int64_t *const *pick, const void *fill, Tensor *y) {
@@ -115,7 +132,7 @@ static int64_t wrap(int64_t i, int64_t n) {
 }
 
 void ref_take_pad(RefPad mode, RefPadAxis a, int64_t *pick, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !work_stopped(); i++) {
         int64_t at = i - a.begin;
         bool    inside = at >= 0 && at < a.kept;
         if (!inside && mode == REF_PAD_CONSTANT) {
@@ -130,25 +147,25 @@ void ref_take_pad(RefPad mode, RefPadAxis a, int64_t *pick, int64_t n) {
 }
 
 void ref_take_tile(int64_t dim, int64_t *pick, int64_t n) {
-    for (int64_t i = 0; i < n; i++) pick[i] = i % dim;
+    WORK_EACH (i, n) pick[i] = i % dim;
 }
 
 Err ref_reverse(const Tensor *x, const Tensor *lens, bool batch_first, Tensor *y) {
     int64_t batch = x->dims[batch_first ? 0 : 1], time = x->dims[batch_first ? 1 : 0], inner = 1;
     for (int32_t i = 2; i < x->rank; i++) inner *= x->dims[i];
     int64_t bytes = inner * (int64_t)dtype_size(x->dtype);
-    for (int64_t b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < batch && !work_stopped(); b++) {
         int64_t n = tensor_get_i64(lens, b);
         if (n < 0 || n > time)
             return err_set(ERR_INVALID,
                            "length %" PRId64 " of sequence %" PRId64 " is outside 0 to %" PRId64, n,
                            b, time);
-        for (int64_t t = 0; t < time && bytes > 0; t++) {
+        for (int64_t t = 0; t < time && bytes > 0 && !work_stopped(); t++) {
             int64_t s = t < n ? n - 1 - t : t;
             int64_t to = batch_first ? b * time + t : t * batch + b;
             int64_t from = batch_first ? b * time + s : s * batch + b;
-            memcpy((char *)y->data + to * bytes, (const char *)x->data + from * bytes,
-                   (size_t)bytes);
+            work_copy((char *)y->data + to * bytes, (const char *)x->data + from * bytes,
+                      (size_t)bytes);
         }
     }
     return ERR_OK;
@@ -156,14 +173,13 @@ Err ref_reverse(const Tensor *x, const Tensor *lens, bool batch_first, Tensor *y
 
 void ref_fill(const void *element, Tensor *y) {
     size_t size = dtype_size(y->dtype);
-    for (int64_t i = 0; i < tensor_count(y); i++)
-        memcpy((char *)y->data + i * (int64_t)size, element, size);
+    WORK_EACH (i, tensor_count(y)) memcpy((char *)y->data + i * (int64_t)size, element, size);
 }
 
 void ref_eye(int64_t k, Tensor *y) {
     int64_t rows = y->dims[0], cols = y->dims[1];
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < cols; i++)
+    for (int64_t r = 0; r < rows && !work_stopped(); r++)
+        WORK_EACH (i, cols)
             if (i - r == k) tensor_set(y, r * cols + i, 1);
 }
 
@@ -171,22 +187,23 @@ void ref_range(const Tensor *start, const Tensor *delta, Tensor *y) {
     int64_t n = tensor_count(y);
     if (dtype_is_float(y->dtype)) {
         double a = tensor_get_f64(start, 0), d = tensor_get_f64(delta, 0);
-        for (int64_t i = 0; i < n; i++) tensor_set(y, i, a + (double)i * d);
+        WORK_EACH (i, n) tensor_set(y, i, a + (double)i * d);
         return;
     }
     uint64_t at = (uint64_t)tensor_get_i64(start, 0), step = (uint64_t)tensor_get_i64(delta, 0);
-    for (int64_t i = 0; i < n; i++, at += step) {
+    WORK_EACH (i, n) {
         switch (y->dtype) {
         case DT_I64: ((int64_t *)y->data)[i] = (int64_t)at; break;
         default: tensor_set(y, i, (double)(int64_t)at);
         }
+        at += step;
     }
 }
 
 void ref_triangle(const Tensor *x, bool upper, int64_t k, Tensor *y) {
     int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1], count = tensor_count(x);
     int64_t size = (int64_t)dtype_size(x->dtype);
-    for (int64_t i = 0; i < count; i++) {
+    WORK_EACH (i, count) {
         int64_t row = i / cols % rows, col = i % cols;
         bool    keep = upper ? col - row >= k : col - row <= k;
         if (keep)
@@ -198,8 +215,8 @@ void ref_one_hot(const RefOneHot *h, const Tensor *indices, const Tensor *values
     int64_t     size = (int64_t)dtype_size(y->dtype);
     const char *off = values->data, *on = off + size;
     ref_fill(off, y);
-    for (int64_t o = 0; o < h->outer; o++)
-        for (int64_t i = 0; i < h->inner; i++) {
+    for (int64_t o = 0; o < h->outer && !work_stopped(); o++)
+        WORK_EACH (i, h->inner) {
             int64_t at = tensor_get_i64(indices, o * h->inner + i);
             if (at < 0 && h->from_end) at += h->depth;
             if (at < 0 || at >= h->depth) continue;

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/fp.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_int.h"
 
@@ -36,13 +37,13 @@ Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) 
     int64_t outer = ref_product(x->dims, axis), dim = x->dims[axis], n = tensor_count(indices);
     int64_t bytes =
         ref_product(x->dims + axis + 1, x->rank - axis - 1) * (int64_t)dtype_size(x->dtype);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < n; i++) {
+    for (int64_t o = 0; o < outer && !work_stopped(); o++)
+        WORK_EACH (i, n) {
             int64_t at = 0;
             TRY(index_at(indices, i, dim, &at));
             if (bytes > 0)
-                memcpy((char *)y->data + (o * n + i) * bytes,
-                       (const char *)x->data + (o * dim + at) * bytes, (size_t)bytes);
+                work_copy((char *)y->data + (o * n + i) * bytes,
+                          (const char *)x->data + (o * dim + at) * bytes, (size_t)bytes);
         }
     return ERR_OK;
 }
@@ -66,12 +67,12 @@ Err ref_gather_nd(const Tensor *x, const Tensor *indices, int32_t batch, Tensor 
     int64_t tuples = ref_product(indices->dims + batch, last - batch);
     int64_t bytes = ref_product(x->dims + used, x->rank - used) * size;
     nd_iter_contiguous(x->rank, x->dims, stride);
-    for (int64_t i = 0; i < batches * tuples; i++) {
+    for (int64_t i = 0; i < batches * tuples && !work_stopped(); i++) {
         int64_t at = 0;
         TRY(index_tuple(indices, i, x->dims + batch, stride + batch, &at));
         if (bytes > 0)
-            memcpy((char *)y->data + i * bytes,
-                   (const char *)x->data + (i / tuples * each + at) * size, (size_t)bytes);
+            work_copy((char *)y->data + i * bytes,
+                      (const char *)x->data + (i / tuples * each + at) * size, (size_t)bytes);
     }
     return ERR_OK;
 }
@@ -129,7 +130,7 @@ static void combine(RefScatter how, DType t, void *y, const void *u, int64_t n) 
     }
     CombineFn *one = combine_of(t);
     CHECK(one != NULL);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !work_stopped(); i++)
         one(how, (char *)y + i * (int64_t)size, (const char *)u + i * (int64_t)size);
 }
 
@@ -151,7 +152,7 @@ Err ref_scatter_nd(RefScatter how, const Tensor *indices, const Tensor *updates,
     int64_t tuples = ref_product(indices->dims, last);
     int64_t each = ref_product(y->dims + used, y->rank - used);
     nd_iter_contiguous(y->rank, y->dims, stride);
-    for (int64_t i = 0; i < tuples; i++) {
+    for (int64_t i = 0; i < tuples && !work_stopped(); i++) {
         int64_t at = 0;
         TRY(index_tuple(indices, i, y->dims, stride, &at));
         combine(how, y->dtype, (char *)y->data + at * size,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_int.h"
 #include "kernel/wide_type.h"
@@ -53,7 +54,7 @@ static void panel_load(const Product *p, int64_t from, int64_t n) {
     double        zero[PANEL] = {0};
     if (b->zero != NULL)
         wide_read(b->zero, b->zero_at + from * b->zero_step, b->zero_step, n, zero);
-    for (int64_t k = 0; k < p->k; k++) {
+    for (int64_t k = 0; k < p->k && !work_stopped(); k++) {
         double *to = p->panel + k * PANEL;
         wide_read(b->t, b->at + k * b->row + from * b->col, b->col, n, to);
         if (b->zero != NULL)
@@ -67,17 +68,17 @@ static void row_times_panel(const Product *p, int64_t i, int64_t from, int64_t n
     wide_read(a->t, a->at + i * a->row, a->col, p->k, p->row);
     if (a->zero != NULL) {
         double zero = tensor_get_f64(a->zero, a->zero_at + i * a->zero_step);
-        for (int64_t k = 0; k < p->k; k++) p->row[k] -= zero;
+        WORK_EACH (k, p->k) p->row[k] -= zero;
     }
     panel_dot(p->panel, p->row, p->k, acc);
     wide_write(p->y, p->y_at + i * p->n + from, 1, n, acc);
 }
 
 static void product_real(const Product *p) {
-    for (int64_t from = 0; from < p->n; from += PANEL) {
+    for (int64_t from = 0; from < p->n && !work_stopped(); from += PANEL) {
         int64_t n = p->n - from < PANEL ? p->n - from : PANEL;
         panel_load(p, from, n);
-        for (int64_t i = 0; i < p->m; i++) row_times_panel(p, i, from, n);
+        for (int64_t i = 0; i < p->m && !work_stopped(); i++) row_times_panel(p, i, from, n);
     }
 }
 
@@ -87,7 +88,7 @@ static void product_real(const Product *p) {
         const T *a = (const T *)p->a.t->data + p->a.at, *b = (const T *)p->b.t->data + p->b.at;    \
         T       *y = (T *)p->y->data + p->y_at;                                                    \
         for (int64_t i = 0; i < p->m; i++)                                                         \
-            for (int64_t j = 0; j < p->n; j++) {                                                   \
+            for (int64_t j = 0; j < p->n && !work_stopped(); j++) {                                \
                 T sum = 0;                                                                         \
                 for (int64_t k = 0; k < p->k; k++)                                                 \
                     sum += a[i * p->a.row + k * p->a.col] * b[k * p->b.row + j * p->b.col];        \
@@ -200,7 +201,7 @@ static bool any_empty(const RefEinsum *p) {
                     product *= operand[k][l.off[k] + (count > 1 ? i * p->stride[k][last] : 0)];    \
                 sum += product;                                                                    \
             }                                                                                      \
-        while (loops_next(p, &l));                                                                 \
+        while (loops_next(p, &l) && !work_stopped());                                              \
         return sum;                                                                                \
     }
 SUM_OF_PRODUCTS(sum_real, double)
@@ -217,7 +218,7 @@ static Err einsum_real(const RefEinsum *p, Tensor *y, Arena *scratch) {
     Loops   l = {.to = p->n_out};
     int64_t at = 0;
     do tensor_set(y, at++, sum_real(p, operand, &l));
-    while (loops_next(p, &l));
+    while (loops_next(p, &l) && !work_stopped());
     return ERR_OK;
 }
 
@@ -229,7 +230,7 @@ static Err einsum_integer(const RefEinsum *p, Tensor *y, Arena *scratch) {
         int64_t n = tensor_count(p->operand[k]);
         operand[k] = arena_try_new(scratch, uint64_t, (size_t)n);
         if (operand[k] == NULL) return err_set(ERR_LIMIT, "einsum: no memory for an operand");
-        for (int64_t i = 0; i < n; i++)
+        WORK_EACH (i, n)
             memcpy(&operand[k][i], (const char *)p->operand[k]->data + (size_t)i * size, size);
     }
     Loops   l = {.to = p->n_out};
@@ -237,7 +238,7 @@ static Err einsum_integer(const RefEinsum *p, Tensor *y, Arena *scratch) {
     do {
         uint64_t sum = sum_integer(p, operand, &l);
         memcpy((char *)y->data + (size_t)at++ * size, &sum, size);
-    } while (loops_next(p, &l));
+    } while (loops_next(p, &l) && !work_stopped());
     return ERR_OK;
 }
 
@@ -247,7 +248,7 @@ Err ref_einsum(const RefEinsum *p, Tensor *y, Arena *scratch) {
 }
 
 static void swap_rows(double *m, int64_t n, int64_t a, int64_t b) {
-    for (int64_t i = 0; i < n; i++) {
+    WORK_EACH (i, n) {
         double keep = m[a * n + i];
         m[a * n + i] = m[b * n + i];
         m[b * n + i] = keep;
@@ -257,9 +258,9 @@ static void swap_rows(double *m, int64_t n, int64_t a, int64_t b) {
 // Gaussian elimination with partial pivoting.
 static double determinant(double *m, int64_t n) {
     double det = 1;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !work_stopped(); k++) {
         int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++)
+        for (int64_t i = k + 1; i < n && !work_stopped(); i++)
             if (fabs(m[i * n + k]) > fabs(m[pivot * n + k])) pivot = i;
         if (pivot != k) {
             swap_rows(m, n, pivot, k);
@@ -267,7 +268,7 @@ static double determinant(double *m, int64_t n) {
         }
         det *= m[k * n + k];
         if (m[k * n + k] == 0) return det;
-        for (int64_t i = k + 1; i < n; i++) {
+        for (int64_t i = k + 1; i < n && !work_stopped(); i++) {
             double factor = m[i * n + k] / m[k * n + k];
             for (int64_t j = k; j < n; j++) m[i * n + j] -= factor * m[k * n + j];
         }
@@ -277,8 +278,8 @@ static double determinant(double *m, int64_t n) {
 
 void ref_det(const Tensor *x, Tensor *y, double *scratch) {
     const int64_t n = x->dims[x->rank - 1];
-    for (int64_t k = 0; k < tensor_count(y); k++) {
-        for (int64_t i = 0; i < n * n; i++) scratch[i] = tensor_get_f64(x, k * n * n + i);
+    for (int64_t k = 0; k < tensor_count(y) && !work_stopped(); k++) {
+        WORK_EACH (i, n * n) scratch[i] = tensor_get_f64(x, k * n * n + i);
         tensor_set(y, k, determinant(scratch, n));
     }
 }

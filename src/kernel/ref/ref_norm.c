@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/wide_type.h"
 
@@ -11,10 +12,10 @@ static double sum_of(const AxisIter *f, const Tensor *x, int64_t from, double ce
     double    sum = 0;
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
-        for (int64_t i = 0, n; i < f->n; i += n) {
+        for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {
             n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;
             wide_load(WIDE_F64, x, from + r.off[0] + i * f->stride, f->stride, n, &b);
-            for (int64_t j = 0; j < n; j++) {
+            WORK_EACH (j, n) {
                 double v = b.f64[j] - centre;
                 sum += power == 0 ? fabs(v) : power == 1 ? v : v * v;
             }
@@ -27,7 +28,7 @@ static void write_set(const AxisIter *f, const Tensor *x, int64_t from, double c
                       double factor, Tensor *y) {
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
-        for (int64_t i = 0, n; i < f->n; i += n) {
+        for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {
             n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;
             const int64_t at = from + r.off[0] + i * f->stride;
             wide_load(WIDE_F64, x, at, f->stride, n, &b);
@@ -76,9 +77,9 @@ void ref_affine(const double *mul, const double *add, const Tensor *x, Tensor *y
     const int64_t rest = x->dims[2];
     WideBlock     b;
     if (rest == 0) return;
-    for (int64_t set = 0; set < x->dims[0] * x->dims[1]; set++) {
+    for (int64_t set = 0; set < x->dims[0] * x->dims[1] && !work_stopped(); set++) {
         const double m = mul[set % x->dims[1]], a = add[set % x->dims[1]];
-        for (int64_t i = 0, n; i < rest; i += n) {
+        for (int64_t i = 0, n; i < rest && !work_stopped(); i += n) {
             n = rest - i < WIDE_BLOCK ? rest - i : WIDE_BLOCK;
             wide_load(WIDE_F64, x, set * rest + i, 1, n, &b);
             for (int64_t j = 0; j < n; j++) b.f64[j] = b.f64[j] * m + a;
@@ -90,12 +91,12 @@ void ref_affine(const double *mul, const double *add, const Tensor *x, Tensor *y
 void ref_lrn(const RefLrn *p, const Tensor *x, Tensor *y) {
     const int64_t channels = x->dims[1], rest = x->dims[2];
     const int64_t below = (p->size - 1) / 2, above = p->size / 2;
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    for (int64_t i = 0; i < tensor_count(x) && !work_stopped(); i++) {
         const int64_t c = i / rest % channels, base = i - c * rest;
         const int64_t from = c > below ? c - below : 0;
         const int64_t to = above < channels - c ? c + above : channels - 1;
         double        sum = 0;
-        for (int64_t k = from; k <= to; k++) {
+        for (int64_t k = from; k <= to && !work_stopped(); k++) {
             double v = tensor_get_f64(x, base + k * rest);
             sum += v * v;
         }
@@ -113,34 +114,34 @@ void ref_lrn(const RefLrn *p, const Tensor *x, Tensor *y) {
     }                                                                                              \
     static double sum_##suffix(const T *row, int64_t n, T top) {                                   \
         double sum = 0;                                                                            \
-        for (int64_t i = 0; i < n; i++) sum += (double)exponential(row[i] - top);                  \
+        WORK_EACH (i, n) sum += (double)exponential(row[i] - top);                                 \
         return sum;                                                                                \
     }                                                                                              \
     static void softmax_##suffix(RefSoftmax f, T *row, int64_t n) {                                \
         const int64_t first = top_##suffix(row, n);                                                \
         const T       top = row[first];                                                            \
         if (f == REF_HARDMAX) {                                                                    \
-            for (int64_t i = 0; i < n; i++) row[i] = i == first;                                   \
+            WORK_EACH (i, n) row[i] = i == first;                                                  \
             return;                                                                                \
         }                                                                                          \
         if (f == REF_LOG_SOFTMAX) {                                                                \
             const T share = (T)log(sum_##suffix(row, n, top));                                     \
-            for (int64_t i = 0; i < n; i++) row[i] = row[i] - top - share;                         \
+            WORK_EACH (i, n) row[i] = row[i] - top - share;                                        \
             return;                                                                                \
         }                                                                                          \
         double sum = 0;                                                                            \
-        for (int64_t i = 0; i < n; i++) sum += (double)(row[i] = exponential(row[i] - top));       \
-        for (int64_t i = 0; i < n; i++) row[i] /= (T)sum;                                          \
+        WORK_EACH (i, n) sum += (double)(row[i] = exponential(row[i] - top));                      \
+        WORK_EACH (i, n) row[i] /= (T)sum;                                                         \
     }
 SOFTMAX(float, f32, expf)
 SOFTMAX(double, f64, exp)
 
 static void load_row(WideType w, const AxisIter *f, const Tensor *x, int64_t from, void *row) {
     WideBlock b;
-    for (int64_t i = 0, n; i < f->n; i += n) {
+    for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {
         n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;
         wide_load(w, x, from + i * f->stride, f->stride, n, &b);
-        for (int64_t j = 0; j < n; j++)
+        for (int64_t j = 0; j < n && !work_stopped(); j++)
             if (w == WIDE_F32)
                 ((float *)row)[i + j] = b.f32[j];
             else
@@ -150,9 +151,9 @@ static void load_row(WideType w, const AxisIter *f, const Tensor *x, int64_t fro
 
 static void store_row(WideType w, const AxisIter *f, const void *row, Tensor *y, int64_t to) {
     WideBlock b;
-    for (int64_t i = 0, n; i < f->n; i += n) {
+    for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {
         n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;
-        for (int64_t j = 0; j < n; j++)
+        WORK_EACH (j, n)
             if (w == WIDE_F32)
                 b.f32[j] = ((const float *)row)[i + j];
             else

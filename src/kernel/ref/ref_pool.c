@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "kernel/ref/ref_int.h"
 #include "kernel/wide_type.h"
 
@@ -58,11 +59,11 @@ static Pooled pool_window(const RefPool *p, const double *plane, const int64_t *
                     w->pad[d]) *
                    w->in[d + 1];
         line += out[last] * w->stride[last] - w->pad[last];
-        for (int64_t k = span[last].from; k < span[last].to; k++) {
+        for (int64_t k = span[last].from; k < span[last].to && !work_stopped(); k++) {
             int64_t at = line + k * w->dilation[last];
             pool_add(p, plane[at], at, &r);
         }
-    } while (ref_window_next(last, size, tap));
+    } while (ref_window_next(last, size, tap) && !work_stopped());
     return r;
 }
 
@@ -94,10 +95,10 @@ Err ref_pool(const RefPool *p, const Tensor *x, Tensor *y, Tensor *indices, Aren
     double          *plane, *result;
     TRY(ref_alloc_doubles(scratch, in, 1, &plane));
     TRY(ref_alloc_doubles(scratch, out, 1, &result));
-    for (int64_t i = 0; i < x->dims[0] * x->dims[1]; i++) {
+    for (int64_t i = 0; i < x->dims[0] * x->dims[1] && !work_stopped(); i++) {
         int64_t at[REF_WINDOW_MAX] = {0};
         wide_read(x, i * in, 1, in, plane);
-        for (int64_t o = 0; o < out; o++) {
+        for (int64_t o = 0; o < out && !work_stopped(); o++) {
             Pooled r = pool_window(p, plane, at);
             result[o] = pool_finish(p, &r);
             if (indices != NULL) ((int64_t *)indices->data)[i * out + o] = pool_index(p, i, r.at);
@@ -123,7 +124,7 @@ static int64_t unpool_to(int64_t at, const int64_t *dims, const Tensor *y) {
 
 Err ref_unpool(const Tensor *x, const Tensor *indices, const int64_t *dims, Tensor *y) {
     size_t size = dtype_size(x->dtype);
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    for (int64_t i = 0; i < tensor_count(x) && !work_stopped(); i++) {
         int64_t at = ((const int64_t *)indices->data)[i], to = unpool_to(at, dims, y);
         if (to < 0)
             return err_set(ERR_INVALID, "max unpool: index %" PRId64 " is outside the output", at);

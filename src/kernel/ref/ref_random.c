@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 
 enum { MIDDLE = 397 };
 
@@ -38,16 +39,15 @@ double mersenne_unit(Mersenne *m) {
 }
 
 void ref_uniform(Rng r, double low, double high, Tensor *y) {
-    for (int64_t i = 0; i < tensor_count(y); i++)
-        tensor_set(y, i, low + (high - low) * rng_unit64(&r));
+    WORK_EACH (i, tensor_count(y)) tensor_set(y, i, low + (high - low) * rng_unit64(&r));
 }
 
 void ref_normal(Rng r, double mean, double scale, Tensor *y) {
-    for (int64_t i = 0; i < tensor_count(y); i++) tensor_set(y, i, mean + scale * rng_normal(&r));
+    WORK_EACH (i, tensor_count(y)) tensor_set(y, i, mean + scale * rng_normal(&r));
 }
 
 void ref_bernoulli(Rng r, const Tensor *probability, Tensor *y) {
-    for (int64_t i = 0; i < tensor_count(y); i++)
+    WORK_EACH (i, tensor_count(y))
         tensor_set(y, i, rng_unit64(&r) < tensor_get_f64(probability, i) ? 1 : 0);
 }
 
@@ -55,7 +55,7 @@ void ref_bernoulli(Rng r, const Tensor *probability, Tensor *y) {
 static int64_t class_at(const Tensor *t, int64_t row, double most, double total, double u) {
     int64_t classes = t->dims[1];
     double  left = u * total;
-    for (int64_t k = 0; k < classes; k++) {
+    WORK_EACH (k, classes) {
         left -= exp(tensor_get_f64(t, row * classes + k) - most);
         if (left < 0) return k;
     }
@@ -64,13 +64,11 @@ static int64_t class_at(const Tensor *t, int64_t row, double most, double total,
 
 void ref_multinomial(Rng r, const Tensor *log_weights, Tensor *y) {
     int64_t classes = log_weights->dims[1], samples = y->dims[1];
-    for (int64_t b = 0; b < y->dims[0]; b++) {
+    for (int64_t b = 0; b < y->dims[0] && !work_stopped(); b++) {
         double most = -INFINITY, total = 0;
-        for (int64_t k = 0; k < classes; k++)
-            most = fmax(most, tensor_get_f64(log_weights, b * classes + k));
-        for (int64_t k = 0; k < classes; k++)
-            total += exp(tensor_get_f64(log_weights, b * classes + k) - most);
-        for (int64_t s = 0; s < samples; s++)
+        WORK_EACH (k, classes) most = fmax(most, tensor_get_f64(log_weights, b * classes + k));
+        WORK_EACH (k, classes) total += exp(tensor_get_f64(log_weights, b * classes + k) - most);
+        for (int64_t s = 0; s < samples && !work_stopped(); s++)
             tensor_set(y, b * samples + s,
                        (double)class_at(log_weights, b, most, total, rng_unit64(&r)));
     }
@@ -79,7 +77,7 @@ void ref_multinomial(Rng r, const Tensor *log_weights, Tensor *y) {
 void ref_dropout(double ratio, uint32_t seed, const Tensor *x, Tensor *y, Tensor *mask) {
     Mersenne m;
     mersenne_seed(&m, seed);
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    WORK_EACH (i, tensor_count(x)) {
         const bool stays = ratio == 0 || mersenne_unit(&m) >= ratio;
         tensor_set(y, i, stays ? tensor_get_f64(x, i) / (1 - ratio) : 0);
         if (mask != NULL) tensor_set(mask, i, stays);

@@ -1,10 +1,11 @@
 #include "kernel/ref/ref_reduce.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/merge_sort.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/wide_type.h"
 
@@ -63,7 +64,7 @@ static void accumulate(Step *step, WideType w, const AxisIter *f, const Tensor *
                        Acc *a) {
     WideBlock b;
     for (NdIter r = f->runs; nd_iter_more(&r); nd_iter_next(&r))
-        for (int64_t i = 0, n; i < f->n; i += n) {
+        for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {
             n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;
             wide_load(w, x, from + r.off[0] + i * f->stride, f->stride, n, &b);
             step(&b, n, a);
@@ -122,7 +123,7 @@ void ref_reduce(RefReduce f, const bool along[TENSOR_MAX_RANK], const Tensor *x,
         int64_t   at = 0;                                                                          \
         T         best = 0;                                                                        \
         WideBlock b;                                                                               \
-        for (int64_t i = 0, n; i < f->n; i += n) {                                                 \
+        for (int64_t i = 0, n; i < f->n && !work_stopped(); i += n) {                              \
             n = f->n - i < WIDE_BLOCK ? f->n - i : WIDE_BLOCK;                                     \
             wide_load(wide_sum_type_of(x->dtype), x, from + i * f->stride, f->stride, n, &b);      \
             for (int64_t j = 0; j < n; j++)                                                        \
@@ -152,7 +153,7 @@ void ref_arg(bool largest, bool last, int32_t axis, const Tensor *x, Tensor *y) 
 // Integers wrap, so signed ones are summed as unsigned.
 static void sum_block(WideType w, bool exclusive, WideBlock *b, int64_t n, double *real,
                       uint64_t *whole) {
-    for (int64_t i = 0; i < n; i++) {
+    WORK_EACH (i, n) {
         if (w == WIDE_F64) {
             double before = *real;
             *real += b->f64[i];
@@ -177,7 +178,7 @@ void ref_cumsum(bool exclusive, bool reverse, int32_t axis, const Tensor *x, Ten
         const int64_t first = k.off[0] + (reverse ? (f.n - 1) * f.stride : 0);
         double        real = 0;
         uint64_t      whole = 0;
-        for (int64_t i = 0, n; i < f.n; i += n) {
+        for (int64_t i = 0, n; i < f.n && !work_stopped(); i += n) {
             n = f.n - i < WIDE_BLOCK ? f.n - i : WIDE_BLOCK;
             wide_load(w, x, first + i * stride, stride, n, &b);
             sum_block(w, exclusive, &b, n, &real, &whole);
@@ -186,15 +187,9 @@ void ref_cumsum(bool exclusive, bool reverse, int32_t axis, const Tensor *x, Ten
     }
 }
 
-typedef struct SortItem {
-    uint64_t key;
-    int64_t  at;
-} SortItem;
-
-static int compare(const void *a, const void *b) {
-    const SortItem *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
+static int compare_keys(int64_t a, int64_t b, const void *keys) {
+    const uint64_t *key = keys;
+    return (key[a] > key[b]) - (key[a] < key[b]);
 }
 
 Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor *values,
@@ -203,21 +198,24 @@ Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor
     int64_t size = (int64_t)dtype_size(x->dtype);
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis) *(i < axis ? &outer : &inner) *= x->dims[i];
-    SortItem *line = arena_try_new(scratch, SortItem, (size_t)n);
-    if (line == NULL)
+    uint64_t *key = arena_try_new(scratch, uint64_t, (size_t)n);
+    int64_t  *order = arena_try_new(scratch, int64_t, (size_t)n);
+    int64_t  *spare = arena_try_new(scratch, int64_t, (size_t)n);
+    if (key == NULL || order == NULL || spare == NULL)
         return err_set(ERR_LIMIT, "top-k: no memory to sort %lld elements", (long long)n);
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            for (int64_t j = 0; j < n; j++) {
-                uint64_t key = tensor_sort_key(x, (o * n + j) * inner + i);
-                line[j] = (SortItem){largest ? ~key : key, j};
+        for (int64_t i = 0; i < inner && !work_stopped(); i++) {
+            WORK_EACH (j, n) {
+                key[j] = tensor_sort_key(x, (o * n + j) * inner + i);
+                if (largest) key[j] = ~key[j];
+                order[j] = j;
             }
-            qsort(line, (size_t)n, sizeof *line, compare);
-            for (int64_t j = 0; j < k; j++) {
-                int64_t to = (o * k + j) * inner + i, from = (o * n + line[j].at) * inner + i;
+            merge_sort(order, spare, n, compare_keys, key);
+            WORK_EACH (j, k) {
+                int64_t to = (o * k + j) * inner + i, from = (o * n + order[j]) * inner + i;
                 memcpy((char *)values->data + to * size, (const char *)x->data + from * size,
                        (size_t)size);
-                if (indices != NULL) ((int64_t *)indices->data)[to] = line[j].at;
+                if (indices != NULL) ((int64_t *)indices->data)[to] = order[j];
             }
         }
     return ERR_OK;

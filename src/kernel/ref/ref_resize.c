@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/ref/ref_int.h"
 #include "kernel/wide_type.h"
 #include "kernel/nd_iter.h"
@@ -69,7 +70,8 @@ static Err nearest_table(const RefResize *p, int32_t d, int64_t in, int64_t out,
                          int64_t **table) {
     *table = arena_try(scratch, (size_t)out, sizeof(int64_t), 8);
     if (*table == NULL) return err_set(ERR_LIMIT, "resize: no memory for a table");
-    for (int64_t o = 0; o < out; o++) (*table)[o] = ref_resize_nearest(p, d, o, in, out);
+    for (int64_t o = 0; o < out && !work_stopped(); o++)
+        (*table)[o] = ref_resize_nearest(p, d, o, in, out);
     return ERR_OK;
 }
 
@@ -83,6 +85,7 @@ static Err resize_nearest(const RefResize *p, const Tensor *x, Tensor *y, Arena 
     nd_iter_contiguous(x->rank, x->dims, stride);
     for (int32_t d = 0; d < x->rank; d++)
         TRY(nearest_table(p, d, x->dims[d], y->dims[d], scratch, &table[d]));
+    TRY(work_stop_check());
     for (NdIter w = nd_iter_begin(y->rank, y->dims); nd_iter_more(&w); nd_iter_next(&w)) {
         int64_t from = 0;
         bool    fills = false;
@@ -111,7 +114,7 @@ static void taps_weigh(const RefResize *p, double stretch, double ratio, int64_t
                        const Taps *t, double *weight) {
     const int64_t middle = t->n / 2 - 1;
     double        sum = 0;
-    for (int64_t k = 0; k < t->n; k++) {
+    for (int64_t k = 0; k < t->n && !work_stopped(); k++) {
         double distance = ((double)(k - middle) - ratio) * stretch;
         double w = p->mode == REF_RESIZE_CUBIC ? ref_resize_cubic(p->cubic_a, distance)
                                                : fmax(1 - fabs(distance), 0);
@@ -120,7 +123,7 @@ static void taps_weigh(const RefResize *p, double stretch, double ratio, int64_t
         sum += w;
     }
     if ((p->antialias || p->exclude_outside) && sum != 0)
-        for (int64_t k = 0; k < t->n; k++) weight[k] /= sum;
+        WORK_EACH (k, t->n) weight[k] /= sum;
 }
 
 static void taps_set(const RefResize *p, const RefResizeAxis *a, double stretch, int64_t o,
@@ -144,17 +147,17 @@ static Err taps_make(const RefResize *p, const RefResizeAxis *a, int64_t in, int
     t->outside = arena_try(scratch, (size_t)out, sizeof *t->outside, 8);
     if (t->from == NULL || t->outside == NULL)
         return err_set(ERR_LIMIT, "resize: no memory for a table");
-    for (int64_t o = 0; o < out; o++) taps_set(p, a, stretch, o, t);
+    for (int64_t o = 0; o < out && !work_stopped(); o++) taps_set(p, a, stretch, o, t);
     return ERR_OK;
 }
 
 // Resizes from [outer, in, inner] to [outer, out, inner].
 static void taps_apply(const RefResize *p, const Taps *t, int64_t outer, int64_t inner,
                        const double *from, double *restrict to) {
-    for (int64_t row = 0; row < outer * t->out; row++) {
+    for (int64_t row = 0; row < outer * t->out && !work_stopped(); row++) {
         int64_t o = row % t->out;
         double *line = to + row * inner;
-        for (int64_t k = 0; k < t->n; k++) {
+        for (int64_t k = 0; k < t->n && !work_stopped(); k++) {
             int64_t       i = t->from[o] + k;
             double        w = t->weight[o * t->n + k];
             const double *source = from + row / t->out * t->in * inner;

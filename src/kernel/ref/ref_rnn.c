@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "kernel/ref/ref_int.h"
 #include "kernel/ref/ref_cast.h"
 #include "kernel/wide_type.h"
@@ -46,35 +47,35 @@ static double activate(const Cell *c, int f, double x) {
 // out[j] += sum of v[i] * m[i][from + j] for j in [0, n).
 static void add_product(const double *m, int64_t columns, int64_t from, int64_t n, const double *v,
                         int64_t rows, double *restrict out) {
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows && !work_stopped(); i++) {
         const double *row = m + i * columns + from;
         for (int64_t j = 0; j < n; j++) out[j] += v[i] * row[j];
     }
 }
 
 static void step_rnn(Cell *c) {
-    for (int64_t j = 0; j < c->p->hidden; j++) c->h[j] = activate(c, 0, c->in[j] + c->rec[j]);
+    WORK_EACH (j, c->p->hidden) c->h[j] = activate(c, 0, c->in[j] + c->rec[j]);
 }
 
 static void step_gru(Cell *c) {
     int64_t n = c->p->hidden;
     double *z = c->in, *r = c->in + n, *g = c->in + 2 * n, *rec_g = c->rec + 2 * n;
-    for (int64_t j = 0; j < 2 * n; j++) c->in[j] = activate(c, 0, c->in[j] + c->rec[j]);
+    WORK_EACH (j, 2 * n) c->in[j] = activate(c, 0, c->in[j] + c->rec[j]);
     if (c->p->linear_before_reset) {
-        for (int64_t j = 0; j < n; j++) g[j] += r[j] * rec_g[j];
+        WORK_EACH (j, n) g[j] += r[j] * rec_g[j];
     } else {
-        for (int64_t j = 0; j < n; j++) c->reset[j] = r[j] * c->h[j];
-        for (int64_t j = 0; j < n; j++) g[j] += c->rb[2 * n + j];
+        WORK_EACH (j, n) c->reset[j] = r[j] * c->h[j];
+        WORK_EACH (j, n) g[j] += c->rb[2 * n + j];
         add_product(c->rt, c->columns, 2 * n, n, c->reset, n, g);
     }
-    for (int64_t j = 0; j < n; j++) c->h[j] = (1 - z[j]) * activate(c, 1, g[j]) + z[j] * c->h[j];
+    WORK_EACH (j, n) c->h[j] = (1 - z[j]) * activate(c, 1, g[j]) + z[j] * c->h[j];
 }
 
 static void step_lstm(Cell *c) {
     int64_t       n = c->p->hidden;
     const double *pi = c->peep, *po = c->peep + n, *pf = c->peep + 2 * n;
-    for (int64_t j = 0; j < c->columns; j++) c->in[j] += c->rec[j];
-    for (int64_t j = 0; j < n; j++) {
+    WORK_EACH (j, c->columns) c->in[j] += c->rec[j];
+    WORK_EACH (j, n) {
         double i = activate(c, 0, c->in[j] + pi[j] * c->c[j]);
         double f = c->p->input_forget ? 1 - i : activate(c, 0, c->in[2 * n + j] + pf[j] * c->c[j]);
         double g = activate(c, 1, c->in[3 * n + j]);
@@ -88,7 +89,7 @@ static void fake_quantize(Tensor *fine, Tensor *bytes) {
     float   scale = 1, *x = fine->data;
     uint8_t zero = 0, *q = bytes->data;
     ref_quantize_dynamic(fine, bytes, &scale, &zero);
-    for (int64_t i = 0; i < tensor_count(fine); i++) x[i] = (float)(q[i] - zero) * scale;
+    WORK_EACH (i, tensor_count(fine)) x[i] = (float)(q[i] - zero) * scale;
 }
 
 static const double *recurrent(Cell *c) {
@@ -131,7 +132,7 @@ static void sequence(Cell *c, int64_t d, int64_t n, int64_t length) {
     bool          back = d == 1 || p->reversed;
     start_state(p, p->h0, state_at(p, d, n), c->h);
     start_state(p, p->c0, state_at(p, d, n), c->c);
-    for (int64_t k = 0; k < length; k++) {
+    for (int64_t k = 0; k < length && !work_stopped(); k++) {
         int64_t t = back ? length - 1 - k : k;
         int64_t at = p->batch_first ? n * p->steps + t : t * p->batch + n;
         wide_read(p->x, at * p->input, 1, p->input, c->x);
@@ -182,10 +183,10 @@ static Err cell_alloc(Cell *c, Arena *a) {
 static void cell_load(Cell *c, int64_t d) {
     const RefRnn *p = c->p;
     c->gate = p->gate[d];
-    for (int64_t i = 0; i < p->input; i++)
+    for (int64_t i = 0; i < p->input && !work_stopped(); i++)
         wide_read(p->w, d * c->columns * p->input + i, p->input, c->columns,
                   c->wt + i * c->columns);
-    for (int64_t i = 0; i < p->hidden; i++)
+    for (int64_t i = 0; i < p->hidden && !work_stopped(); i++)
         wide_read(p->r, d * c->columns * p->hidden + i, p->hidden, c->columns,
                   c->rt + i * c->columns);
     if (p->b != NULL) wide_read(p->b, 2 * d * c->columns, 1, c->columns, c->wb);
@@ -201,9 +202,9 @@ Err ref_rnn(const RefRnn *p, Arena *scratch) {
             return err_set(ERR_INVALID, "sequence length %d is outside 0..%" PRId64, lens[n],
                            p->steps);
     TRY(cell_alloc(&c, scratch));
-    for (int64_t d = 0; d < p->directions; d++) {
+    for (int64_t d = 0; d < p->directions && !work_stopped(); d++) {
         cell_load(&c, d);
-        for (int64_t n = 0; n < p->batch; n++)
+        for (int64_t n = 0; n < p->batch && !work_stopped(); n++)
             sequence(&c, d, n, lens != NULL ? lens[n] : p->steps);
     }
     return ERR_OK;

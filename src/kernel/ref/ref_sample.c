@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/nd_iter.h"
 #include "kernel/ref/ref_pool.h"
 #include "kernel/ref/ref_resize.h"
@@ -96,13 +97,13 @@ void ref_grid_sample(const RefGridSample *p, const Tensor *x, const Tensor *grid
     int32_t rank = x->rank - 2;
     int64_t positions = 1, channels = x->dims[1];
     for (int32_t d = 0; d < rank; d++) positions *= y->dims[d + 2];
-    for (int64_t i = 0; i < x->dims[0] * positions; i++) {
+    for (int64_t i = 0; i < x->dims[0] * positions && !work_stopped(); i++) {
         RefTaps taps[REF_WINDOW_MAX];
         for (int32_t d = 0; d < rank; d++) {
             int64_t size = x->dims[d + 2];
             taps[d] = taps_at(p, denormalize(p, grid, (i + 1) * rank - 1 - d, size), size);
         }
-        for (int64_t c = 0; c < channels; c++) {
+        for (int64_t c = 0; c < channels && !work_stopped(); c++) {
             int64_t plane = i / positions * channels + c;
             tensor_set(y, plane * positions + i % positions,
                        ref_sample_sum(x, plane, rank, x->dims + 2, taps));
@@ -177,7 +178,7 @@ static double bin_value(const RefRoiAlign *p, const Tensor *x, int64_t plane, co
                         int64_t row, int64_t col) {
     int64_t count = span[0].points * span[1].points;
     double  sum = 0, best = (double)-INFINITY;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && !work_stopped(); i++) {
         int64_t at[2] = {i / span[1].points, i % span[1].points}, bin[2] = {row, col};
         RefTaps taps[2];
         for (int d = 0; d < 2; d++) {
@@ -197,7 +198,7 @@ static double bin_value(const RefRoiAlign *p, const Tensor *x, int64_t plane, co
 Err ref_roi_align(const RefRoiAlign *p, const Tensor *x, const Tensor *rois, const Tensor *images,
                   Tensor *y) {
     int64_t channels = y->dims[1], rows = y->dims[2], cols = y->dims[3], at = 0;
-    for (int64_t r = 0; r < y->dims[0]; r++) {
+    for (int64_t r = 0; r < y->dims[0] && !work_stopped(); r++) {
         double  box[4];
         Span    span[2];
         int64_t image = tensor_get_i64(images, r);
@@ -207,7 +208,7 @@ Err ref_roi_align(const RefRoiAlign *p, const Tensor *x, const Tensor *rois, con
         wide_read(rois, r * 4, 1, 4, box);
         TRY(span_of(p, box[1], box[3], rows, &span[0]));
         TRY(span_of(p, box[0], box[2], cols, &span[1]));
-        for (int64_t i = 0; i < channels * rows * cols; i++) {
+        for (int64_t i = 0; i < channels * rows * cols && !work_stopped(); i++) {
             int64_t plane = image * channels + i / (rows * cols);
             tensor_set(y, at++, bin_value(p, x, plane, span, i / cols % rows, i % cols));
         }
@@ -252,8 +253,8 @@ static RefSpan bin(int64_t start, int64_t length, int64_t i, int64_t bins, int64
 static double bin_max(const Tensor *x, int64_t plane, RefSpan rows, RefSpan cols) {
     if (rows.from >= rows.to || cols.from >= cols.to) return 0;
     double best = (double)-INFINITY;
-    for (int64_t h = rows.from; h < rows.to; h++)
-        for (int64_t w = cols.from; w < cols.to; w++) {
+    for (int64_t h = rows.from; h < rows.to && !work_stopped(); h++)
+        for (int64_t w = cols.from; w < cols.to && !work_stopped(); w++) {
             double v = tensor_get_f64(x, (plane * x->dims[2] + h) * x->dims[3] + w);
             if (v > best) best = v;
         }
@@ -262,11 +263,11 @@ static double bin_max(const Tensor *x, int64_t plane, RefSpan rows, RefSpan cols
 
 Err ref_roi_max(double scale, const Tensor *x, const Tensor *rois, Tensor *y) {
     int64_t channels = y->dims[1], bins_h = y->dims[2], bins_w = y->dims[3], at = 0;
-    for (int64_t i = 0; i < rois->dims[0]; i++) {
+    for (int64_t i = 0; i < rois->dims[0] && !work_stopped(); i++) {
         Region r;
         TRY(region_read(scale, x, rois, i, &r));
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t b = 0; b < bins_h * bins_w; b++) {
+        for (int64_t c = 0; c < channels && !work_stopped(); c++)
+            for (int64_t b = 0; b < bins_h * bins_w && !work_stopped(); b++) {
                 RefSpan rows = bin(r.y, r.h, b / bins_w, bins_h, x->dims[2]);
                 RefSpan cols = bin(r.x, r.w, b % bins_w, bins_w, x->dims[3]);
                 double  v = bin_max(x, r.image * channels + c, rows, cols);

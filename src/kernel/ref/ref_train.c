@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/tensor.h"
+#include "base/work_stop.h"
 
 static int64_t class_of(const Tensor *target, int64_t i) {
     return target->dtype == DT_I64 ? ((const int64_t *)target->data)[i]
@@ -27,7 +28,7 @@ static Err loss_of(const RefLoss *p, const Tensor *log_prob, const Tensor *targe
 
 Err ref_loss(const RefLoss *p, const Tensor *log_prob, const Tensor *target, Tensor *y) {
     double weights = 0, losses = 0;
-    for (int64_t i = 0; i < tensor_count(target); i++) {
+    WORK_EACH (i, tensor_count(target)) {
         double weight, loss;
         TRY(loss_of(p, log_prob, target, i, &weight, &loss));
         weights += weight;
@@ -44,7 +45,7 @@ static double gradient_at(const RefOptimizer *s, const RefParameter *v, int64_t 
 }
 
 void ref_adagrad(const RefOptimizer *s, const RefParameter *v) {
-    for (int64_t i = 0; i < tensor_count(v->x); i++) {
+    WORK_EACH (i, tensor_count(v->x)) {
         double g = gradient_at(s, v, i), h = tensor_get_f64(v->history[0], i) + g * g;
         tensor_set(v->history_new[0], i, h);
         tensor_set(v->x_new, i, tensor_get_f64(v->x, i) - s->rate * g / (sqrt(h) + s->epsilon));
@@ -52,7 +53,7 @@ void ref_adagrad(const RefOptimizer *s, const RefParameter *v) {
 }
 
 void ref_adam(const RefOptimizer *s, const RefParameter *v) {
-    for (int64_t i = 0; i < tensor_count(v->x); i++) {
+    WORK_EACH (i, tensor_count(v->x)) {
         double g = gradient_at(s, v, i);
         double m = s->alpha * tensor_get_f64(v->history[0], i) + (1 - s->alpha) * g;
         double h = s->beta * tensor_get_f64(v->history[1], i) + (1 - s->beta) * g * g;
@@ -64,7 +65,7 @@ void ref_adam(const RefOptimizer *s, const RefParameter *v) {
 }
 
 void ref_momentum(const RefOptimizer *s, const RefParameter *v) {
-    for (int64_t i = 0; i < tensor_count(v->x); i++) {
+    WORK_EACH (i, tensor_count(v->x)) {
         double g = gradient_at(s, v, i);
         double m = s->alpha * tensor_get_f64(v->history[0], i) + s->beta * g;
         tensor_set(v->history_new[0], i, m);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/tensor.h"
+#include "base/work_stop.h"
 #include "kernel/wide_type.h"
 
 typedef void Row32(float a, float b, const float *x, float *y, int64_t n);
@@ -58,7 +59,7 @@ static bool exact_on_ints(RefUnary f) {
 }
 
 static void row_i64(RefUnary f, const int64_t *x, int64_t *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
+    WORK_EACH (i, n) {
         const int64_t v = x[i], minus = (int64_t)(0 - (uint64_t)v);
         y[i] = f == REF_ABS    ? (v < 0 ? minus : v)
                : f == REF_NEG  ? minus
@@ -69,7 +70,7 @@ static void row_i64(RefUnary f, const int64_t *x, int64_t *y, int64_t n) {
 }
 
 static void row_u64(RefUnary f, const uint64_t *x, uint64_t *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
+    WORK_EACH (i, n) {
         const uint64_t v = x[i];
         y[i] = f == REF_NEG       ? 0 - v
                : f == REF_SIGN    ? v > 0
@@ -90,7 +91,7 @@ void ref_unary(RefUnary f, float a, float b, const Tensor *x, Tensor *y) {
     const bool     direct = wide_is_native(w, y->dtype);
     int64_t        count = tensor_count(x);
     WideBlock      in, out;
-    for (int64_t at = 0, n; at < count; at += n) {
+    for (int64_t at = 0, n; at < count && !work_stopped(); at += n) {
         n = count - at < WIDE_BLOCK ? count - at : WIDE_BLOCK;
         const void *from = wide_view(w, x, at, 1, n, &in);
         void *to = direct ? (char *)y->data + (size_t)at * dtype_size(y->dtype) : (void *)&out;
@@ -106,7 +107,7 @@ void ref_unary(RefUnary f, float a, float b, const Tensor *x, Tensor *y) {
 
 void ref_is_nan(const Tensor *x, Tensor *y) {
     uint8_t *to = y->data;
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    WORK_EACH (i, tensor_count(x)) {
         double v = tensor_get_f64(x, i);
         to[i] = v != v;
     }
@@ -114,7 +115,7 @@ void ref_is_nan(const Tensor *x, Tensor *y) {
 
 void ref_is_inf(bool negative, bool positive, const Tensor *x, Tensor *y) {
     uint8_t *to = y->data;
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    WORK_EACH (i, tensor_count(x)) {
         double v = tensor_get_f64(x, i);
         to[i] = isinf(v) && (v < 0 ? negative : positive);
     }

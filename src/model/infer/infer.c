@@ -73,7 +73,7 @@ Err infer_read_ints(const Tensor *t, int64_t *out, uint32_t max, uint32_t *n) {
                        dtype_name(t->dtype), t->rank);
     int64_t count = tensor_count(t);
     if (count > (int64_t)max)
-        return err_set(ERR_UNSUPPORTED, "a list of %" PRId64 " integers; at most %u are supported",
+        return err_set(ERR_INVALID, "a list of %" PRId64 " integers; at most %u are supported",
                        count, max);
     for (int64_t i = 0; i < count; i++)
         out[i] = t->dtype == DT_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
@@ -107,8 +107,8 @@ Err infer_unknown_shape(Tensor *out) {
 
 Err infer_check_rank(int64_t rank) {
     if (rank <= TENSOR_MAX_RANK) return ERR_OK;
-    return err_set(ERR_UNSUPPORTED, "the result has rank %" PRId64 "; at most %d is supported",
-                   rank, TENSOR_MAX_RANK);
+    return err_set(ERR_INVALID, "the result has rank %" PRId64 "; at most %d is supported", rank,
+                   TENSOR_MAX_RANK);
 }
 
 Err infer_dims(const IntList *l, Tensor *out) {

@@ -88,7 +88,7 @@ Err infer_matmul_qlinear(const OpCall *c, Tensor *out) {
     // With a vector as operand, only one scale and zero point per operand.
     for (uint32_t i = 1; i < 8 && (a->rank < 2 || b->rank < 2); i++)
         if (i != 3 && tensor_count(c->in[i]) != 1)
-            return err_set(ERR_UNSUPPORTED, "a vector operand takes one scale and zero point only");
+            return err_set(ERR_INVALID, "a vector operand takes one scale and zero point only");
     TRY(matmul_scale(c->in[1], a, true, "a_scale"));
     TRY(matmul_zero(c->in[2], a, true, "a_zero_point"));
     TRY(matmul_scale(c->in[4], b, false, "b_scale"));
@@ -134,8 +134,7 @@ Err infer_einsum(const OpCall *c, Tensor *out) {
     TRY(infer_check_type(c->in[0], TYPES_NUMBER, "Inputs"));
     for (uint32_t i = 1; i < c->node->n_in; i++)
         TRY(infer_check_type(c->in[i], dtype_bit(c->in[0]->dtype), "Inputs"));
-    if (e.n_out > TENSOR_MAX_RANK)
-        return err_set(ERR_UNSUPPORTED, "the result has rank %d", e.n_out);
+    if (e.n_out > TENSOR_MAX_RANK) return err_set(ERR_INVALID, "the result has rank %d", e.n_out);
     *out = tensor_of(c->in[0]->dtype, e.n_out, e.dims, NULL);
     return ERR_OK;
 }

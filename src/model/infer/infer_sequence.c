@@ -5,6 +5,7 @@
 
 #include "base/tensor.h"
 #include "base/text.h"
+#include "base/work_stop.h"
 #include "model/infer/infer_params.h"
 #include "model/infer/selection.h"
 
@@ -236,6 +237,7 @@ Err infer_string_split(const OpCall *c, Tensor *out) {
     out[0] = tensor_of(DT_STR, x->rank, x->dims, NULL);
     if (!infer_has_data(x)) return infer_unknown_shape(&out[0]);
     for (int64_t i = 0; i < tensor_count(x); i++) {
+        TRY(work_stop_check());
         int64_t n = text_split(((const Str *)x->data)[i], separator, cuts, NULL);
         if (n > most) most = n;
     }

@@ -54,7 +54,7 @@ Err infer_dft_params(const OpCall *c, Tensor *out, DftParams *d) {
     TRY(positive(c, 1, "dft_length", &d->n, &known));
     bool half = attr_int(c->node, "onesided", 0) != 0;
     if (half && (d->inverse || x->dims[x->rank - 1] == 2))
-        return err_set(ERR_UNSUPPORTED,
+        return err_set(ERR_INVALID,
                        "onesided is not supported for complex input or the inverse transform");
     if (!known) return infer_unknown_shape(out);
     if (d->n < 1) return err_set(ERR_INVALID, "the axis to transform is empty");
@@ -92,7 +92,7 @@ Err infer_stft_params(const OpCall *c, Tensor *out, StftParams *s) {
     if (x->rank < 2 || x->rank > 3 || parts < 1 || parts > 2)
         return err_set(ERR_INVALID, "the signal must be batch x samples x 1 or 2");
     if (half && parts == 2)
-        return err_set(ERR_UNSUPPORTED, "onesided is not supported for complex input");
+        return err_set(ERR_INVALID, "onesided is not supported for complex input");
     *s = (StftParams){0};
     TRY(positive(c, 3, "frame_length", &s->n, &known));
     TRY(stft_window(c, s, known));

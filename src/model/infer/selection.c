@@ -1,11 +1,12 @@
 #include "model/infer/selection.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/tensor.h"
 #include "base/text.h"
+#include "base/merge_sort.h"
+#include "base/work_stop.h"
 
 static Err no_room(void) { return err_set(ERR_LIMIT, "out of memory for the selection"); }
 
@@ -13,9 +14,9 @@ Err selection_nonzero(const OpCall *c, const Tensor *x, Selection *s) {
     int64_t count = tensor_count(x);
     *s = (Selection){.at = arena_try_new(c->scratch, int64_t, (size_t)count)};
     if (s->at == NULL) return no_room();
-    for (int64_t i = 0; i < count; i++)
+    WORK_EACH (i, count)
         if (!tensor_is_zero(x, i)) s->at[s->n++] = i;
-    return ERR_OK;
+    return work_stop_check();
 }
 
 // The items of Unique: n of them, each with outer * inner elements, as sortable keys or as strings.
@@ -37,7 +38,7 @@ static int compare_strings(Str a, Str b) {
 
 static int compare_items(const Items *m, int64_t a, int64_t b) {
     int64_t len = m->outer * m->inner;
-    for (int64_t i = 0; i < len; i++) {
+    WORK_EACH (i, len) {
         int order = 0;
         if (m->keys != NULL) {
             uint64_t x = m->keys[a * len + i], y = m->keys[b * len + i];
@@ -51,11 +52,8 @@ static int compare_items(const Items *m, int64_t a, int64_t b) {
     return 0;
 }
 
-// Equal items compare by position, so that the order is total.
-static int compare_entries(const void *a, const void *b, void *items) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    int     order = compare_items(items, x, y);
-    return order != 0 ? order : (x > y) - (x < y);
+static int compare_entries(int64_t a, int64_t b, const void *items) {
+    return compare_items(items, a, b);
 }
 
 static Err items_of(const OpCall *c, Items *m) {
@@ -72,8 +70,8 @@ static Err items_of(const OpCall *c, Items *m) {
     int64_t len = m->outer * m->inner;
     m->keys = arena_try_new(c->scratch, uint64_t, (size_t)(m->n * len));
     if (m->keys == NULL) return no_room();
-    for (int64_t i = 0; i < m->n; i++)
-        for (int64_t k = 0; k < len; k++)
+    for (int64_t i = 0; i < m->n && !work_stopped(); i++)
+        for (int64_t k = 0; k < len && !work_stopped(); k++)
             m->keys[i * len + k] = tensor_sort_key(x, offset_of(m, i, k));
     return ERR_OK;
 }
@@ -83,43 +81,39 @@ Err selection_unique(const OpCall *c, UniqueSelection *u) {
     TRY(items_of(c, &m));
     size_t   n = (size_t)m.n;
     int64_t *order = arena_try_new(c->scratch, int64_t, n);
+    int64_t *spare = arena_try_new(c->scratch, int64_t, n);
     int64_t *leader = arena_try_new(c->scratch, int64_t, n);  // [n] first item equal to each item
     int64_t *number = arena_try_new(c->scratch, int64_t, n);  // [n] output index of each first item
     *u = (UniqueSelection){.first.at = arena_try_new(c->scratch, int64_t, n),
                            .inverse = {arena_try_new(c->scratch, int64_t, n), m.n},
                            .counts = arena_try_new(c->scratch, int64_t, n)};
-    if (order == NULL || leader == NULL || number == NULL || u->first.at == NULL ||
+    if (order == NULL || spare == NULL || leader == NULL || number == NULL || u->first.at == NULL ||
         u->inverse.at == NULL || u->counts == NULL)
         return no_room();
-    for (int64_t i = 0; i < m.n; i++) order[i] = i;
-    qsort_r(order, n, sizeof *order, compare_entries, &m);
-    for (int64_t i = 0; i < m.n; i++) {
+    WORK_EACH (i, m.n) order[i] = i;
+    merge_sort(order, spare, m.n, compare_entries, &m);
+    for (int64_t i = 0; i < m.n && !work_stopped(); i++) {
         bool same = i > 0 && compare_items(&m, order[i - 1], order[i]) == 0;
         leader[order[i]] = same ? leader[order[i - 1]] : order[i];
     }
     bool sorted = attr_int(c->node, "sorted", 1) != 0;
-    for (int64_t i = 0; i < m.n; i++) {
+    WORK_EACH (i, m.n) {
         int64_t item = sorted ? order[i] : i;
         if (leader[item] != item) continue;
         number[item] = u->first.n;
         u->first.at[u->first.n++] = item;
     }
-    for (int64_t i = 0; i < m.n; i++) {
+    WORK_EACH (i, m.n) {
         u->inverse.at[i] = number[leader[i]];
         u->counts[number[leader[i]]]++;
     }
-    return ERR_OK;
+    return work_stop_check();
 }
 
 // Non-maximum suppression.
 typedef struct Box {
     double y0, x0, y1, x1;
 } Box;
-
-typedef struct Ranked {
-    double  score;
-    int64_t box;
-} Ranked;
 
 typedef struct Limits {
     int64_t most;     // boxes per class
@@ -141,28 +135,28 @@ static bool overlaps(Box a, Box b, double limit) {
     return h * w / (area_a + area_b - h * w) > limit;
 }
 
-static int better(const void *a, const void *b) {
-    const Ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return (x->box > y->box) - (x->box < y->box);
+static int better(int64_t a, int64_t b, const void *scores) {
+    const float *score = scores;
+    return (score[a] < score[b]) - (score[a] > score[b]);
 }
 
 // Selects the boxes of one class, by descending score, as triples at out; returns their number.
 static int64_t select_class(const Limits *l, const float *boxes, const float *scores, int64_t n,
-                            Ranked *ranked, const int64_t *batch_class, int64_t *out) {
+                            int64_t *ranked, int64_t *spare, const int64_t *batch_class,
+                            int64_t *out) {
     int64_t candidates = 0, kept = 0;
-    for (int64_t i = 0; i < n; i++)
-        if ((double)scores[i] > l->score) ranked[candidates++] = (Ranked){(double)scores[i], i};
-    qsort(ranked, (size_t)candidates, sizeof *ranked, better);
-    for (int64_t i = 0; i < candidates && kept < l->most; i++) {
-        Box  box = box_at(boxes + 4 * ranked[i].box, l->centred);
+    WORK_EACH (i, n)
+        if ((double)scores[i] > l->score) ranked[candidates++] = i;
+    merge_sort(ranked, spare, candidates, better, scores);
+    for (int64_t i = 0; i < candidates && kept < l->most && !work_stopped(); i++) {
+        Box  box = box_at(boxes + 4 * ranked[i], l->centred);
         bool clear = true;
-        for (int64_t k = 0; k < kept && clear; k++)
+        for (int64_t k = 0; k < kept && clear && !work_stopped(); k++)
             clear = !overlaps(box, box_at(boxes + 4 * out[3 * k + 2], l->centred), l->overlap);
         if (!clear) continue;
         out[3 * kept] = batch_class[0];
         out[3 * kept + 1] = batch_class[1];
-        out[3 * kept + 2] = ranked[i].box;
+        out[3 * kept + 2] = ranked[i];
         kept++;
     }
     return kept;
@@ -183,16 +177,18 @@ Err selection_nms(const OpCall *c, Selection *s) {
     Limits        l = limits_of(c);
     if (l.most > n) l.most = n;
     if (l.most < 0) l.most = 0;
-    Ranked *ranked = arena_try_new(c->scratch, Ranked, (size_t)n);
+    int64_t *ranked = arena_try_new(c->scratch, int64_t, (size_t)n);
+    int64_t *spare = arena_try_new(c->scratch, int64_t, (size_t)n);
     *s = (Selection){.at = arena_try(c->scratch, (size_t)(boxes->dims[0] * classes * l.most),
                                      3 * sizeof *s->at, sizeof *s->at)};
-    if (ranked == NULL || s->at == NULL) return err_set(ERR_LIMIT, "out of memory for the boxes");
-    for (int64_t b = 0; b < boxes->dims[0]; b++)
-        for (int64_t k = 0; k < classes; k++)
+    if (ranked == NULL || spare == NULL || s->at == NULL)
+        return err_set(ERR_LIMIT, "out of memory for the boxes");
+    for (int64_t b = 0; b < boxes->dims[0] && !work_stopped(); b++)
+        for (int64_t k = 0; k < classes && !work_stopped(); k++)
             s->n += select_class(&l, (const float *)boxes->data + b * n * 4,
                                  (const float *)scores->data + (b * classes + k) * n, n, ranked,
-                                 (int64_t[]){b, k}, s->at + 3 * s->n);
-    return ERR_OK;
+                                 spare, (int64_t[]){b, k}, s->at + 3 * s->n);
+    return work_stop_check();
 }
 
 static Str lowered(const OpCall *c, Str s) {
@@ -216,7 +212,7 @@ Err selection_words(const OpCall *c, Selection *s) {
         if (low[i].at == NULL && low[i].len != stops[i].len)
             return err_set(ERR_LIMIT, "out of memory for the stop words");
     }
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && !work_stopped(); i++) {
         size_t mark = c->scratch->used;
         Str    word = exact ? words[i] : lowered(c, words[i]);
         if (word.len != words[i].len) return err_set(ERR_LIMIT, "out of memory for a word");
@@ -225,5 +221,5 @@ Err selection_words(const OpCall *c, Selection *s) {
         if (!stop) s->at[s->n++] = i;
         arena_rewind(c->scratch, mark);
     }
-    return ERR_OK;
+    return work_stop_check();
 }

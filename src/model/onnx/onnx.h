@@ -7,8 +7,13 @@
 // On failure *m is zeroed and err_why() names node, operator and reason.
 MUST_USE Err onnx_read(const char *path, Model *m);
 
-// The same from memory. External data files are below dir; NULL rejects models that need them.
-MUST_USE Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir,
+typedef struct OnnxPlace {
+    const char *path;  // of the model's file: external data is beside it
+    const char *root;  // folder that the operator named: links may lead below it; NULL: none
+} OnnxPlace;
+
+// The same from memory. place NULL rejects models with external data.
+MUST_USE Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const OnnxPlace *place,
                              Model *m);
 
 // One value of a test data set. expect->dtype says whether the file holds a sequence or an

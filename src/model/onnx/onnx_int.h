@@ -8,6 +8,7 @@
 #include "base/tensor.h"
 #include "model/graph.h"
 #include "model/model.h"
+#include "model/onnx/onnx.h"
 
 typedef struct Onnx__AttributeProto     Onnx__AttributeProto;
 typedef struct Onnx__FunctionProto      Onnx__FunctionProto;
@@ -19,14 +20,18 @@ typedef struct Onnx__SparseTensorProto  Onnx__SparseTensorProto;
 typedef struct Onnx__TensorProto        Onnx__TensorProto;
 typedef struct Onnx__TypeProto          Onnx__TypeProto;
 
+enum { ONNX_TRUSTED = 3 };
+
 // Destination of tensor data, source of external data, and the budgets of both.
 typedef struct OnnxStore {
-    Arena      *arena;
-    const char *dir;            // folder of external data; NULL: external data is rejected
-    size_t      dense_left;     // bytes left for sparse tensors made dense
-    StringMap   files;          // external files read so far
-    size_t      external_left;  // bytes left to read from them
-    size_t      external_used;
+    Arena           *arena;
+    const OnnxPlace *place;                  // of external data; NULL: external data is rejected
+    const char      *listed;                 // the model's folder as named; NULL: not yet needed
+    const char      *trusted[ONNX_TRUSTED];  // real folders that external data is in; NULL: none
+    size_t           dense_left;             // bytes left for sparse tensors made dense
+    StringMap        files;                  // external files read so far
+    size_t           external_left;          // bytes left to read from them
+    size_t           external_used;
 } OnnxStore;
 
 // One file being read.
@@ -79,7 +84,7 @@ MUST_USE Err onnx_function_expand(OnnxFile *f, const OnnxScope *s, const Onnx__G
 
 // onnx_tensor.c: the data of a TensorProto from whichever field or file holds it. It stays where
 // protobuf unpacked it if possible. Reasons name the tensor.
-OnnxStore    onnx_store(Arena *a, const char *dir);
+OnnxStore    onnx_store(Arena *a, const OnnxPlace *place);
 MUST_USE Err onnx_read_tensor(OnnxStore *s, const Onnx__TensorProto *p, Tensor *out);
 MUST_USE Err onnx_read_sparse(OnnxStore *s, const Onnx__SparseTensorProto *p,
                               Tensor *out);  // dense

@@ -115,7 +115,7 @@ enum { IMPORTS_MAX = 256 };
 
 // Loads the file into an arena of its own, which is freed once the message is unpacked.
 static Err load(const char *path, Arena *a, char **bytes, size_t *n) {
-    TRY(arena_init(a, FILE_BYTES_MAX + (1 << 16)));
+    TRY(arena_init_growing(a, 1 << 20, FILE_BYTES_MAX + (1 << 20)));
     Err e = file_read(path, FILE_BYTES_MAX, a, bytes, n);
     if (e != ERR_OK) arena_finish(a);
     return e == ERR_LIMIT ? err_add(e, "store weights beyond 2 GiB as external data") : e;
@@ -127,7 +127,7 @@ static Err check_imports(const Onnx__ModelProto *p) {
     return ERR_OK;
 }
 
-static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
+static Err build(const Onnx__ModelProto *p, const OnnxPlace *place, Model *m) {
     if (p->graph == NULL) return err_set(ERR_PARSE, "has no graph; it is not an ONNX model");
     TRY(check_imports(p));
     // Before IR version 3 there was one operator set, which files do not name.
@@ -136,7 +136,7 @@ static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
     bool                            bare = p->n_opset_import == 0 && p->ir_version < 3;
     OnnxScope                       s = {.imports = bare ? implied : p->opset_import,
                                          .n_imports = bare ? 1 : p->n_opset_import};
-    OnnxFile f = {.arena = &m->arena, .proto = p, .store = onnx_store(&m->arena, dir)};
+    OnnxFile f = {.arena = &m->arena, .proto = p, .store = onnx_store(&m->arena, place)};
     string_map_init(&f.ops, &m->arena);
     TRY(onnx_function_list(&f));
     m->ir_version = p->ir_version;
@@ -149,11 +149,12 @@ static Err build(const Onnx__ModelProto *p, const char *dir, Model *m) {
     return ERR_OK;
 }
 
-Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const char *dir, Model *m) {
+Err onnx_read_bytes(const void *bytes, size_t n, const char *name, const OnnxPlace *place,
+                    Model *m) {
     void *p = NULL;
     Err   e = model_init(m, name);
     if (e == ERR_OK) e = unpack(&onnx__model_proto__descriptor, bytes, n, &m->arena, &p);
-    if (e == ERR_OK) e = build(p, dir, m);
+    if (e == ERR_OK) e = build(p, place, m);
     if (e == ERR_OK) return e;
     e = err_add(e, "%s", name);
     model_finish(m);
@@ -166,10 +167,7 @@ Err onnx_read(const char *path, Model *m) {
     size_t n = 0;
     *m = (Model){0};
     TRY(load(path, &a, &bytes, &n));
-    const char *slash = strrchr(path, '/');
-    char       *dir = arena_str(&a, slash == NULL ? "./" : path);
-    if (slash != NULL) dir[slash - path + 1] = '\0';
-    Err e = onnx_read_bytes(bytes, n, path, dir, m);
+    Err e = onnx_read_bytes(bytes, n, path, &(OnnxPlace){.path = path}, m);
     arena_finish(&a);
     return e;
 }

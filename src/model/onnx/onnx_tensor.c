@@ -10,8 +10,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is little-en
 
 static const size_t dense_max = (size_t)1 << 28;
 
-OnnxStore onnx_store(Arena *a, const char *dir) {
-    OnnxStore s = {.arena = a, .dir = dir, .dense_left = dense_max};
+OnnxStore onnx_store(Arena *a, const OnnxPlace *place) {
+    OnnxStore s = {.arena = a, .place = place, .dense_left = dense_max};
     string_map_init(&s.files, a);
     return s;
 }

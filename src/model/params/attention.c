@@ -95,7 +95,7 @@ static Err read_mask_ms(const OpCall *c, const Attention *a) {
     int64_t all[3] = {a->batch, a->queries, a->queries};
     bool    fits = mask->rank >= 1 && mask->rank <= 3;
     for (int32_t i = 0; i < mask->rank && fits; i++) fits = mask->dims[i] == all[i];
-    return fits ? ERR_OK : err_set(ERR_UNSUPPORTED, "a mask_index of this shape is not supported");
+    return fits ? ERR_OK : err_set(ERR_INVALID, "a mask_index of this shape is not supported");
 }
 
 Err attention_read_ms(const OpCall *c, Attention *a) {

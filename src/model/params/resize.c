@@ -95,6 +95,14 @@ static Err keep_aspect(Resize *r, const Tensor *x, const int32_t *axes, int32_t 
     return ERR_OK;
 }
 
+static Err check_policy(const Node *n) {
+    const char *policy = attr_str(n, "keep_aspect_ratio_policy", "stretch");
+    if (strcmp(policy, "stretch") == 0 || strcmp(policy, "not_smaller") == 0 ||
+        strcmp(policy, "not_larger") == 0)
+        return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "keep_aspect_ratio_policy '%.32s' is not supported", policy);
+}
+
 static Err apply_sizes(const Node *n, const Tensor *sizes, const Tensor *x, const int32_t *axes,
                        int32_t count, Resize *r) {
     int64_t  v[TENSOR_MAX_RANK];
@@ -103,18 +111,13 @@ static Err apply_sizes(const Node *n, const Tensor *sizes, const Tensor *x, cons
     if (have != (uint32_t)count)
         return err_set(ERR_INVALID, "sizes has %u elements, needs %d", have, count);
     for (int32_t i = 0; i < count; i++) TRY(set_size(r, x, axes[i], v[i]));
-    const char *policy = attr_str(n, "keep_aspect_ratio_policy", "stretch");
-    if (strcmp(policy, "stretch") == 0) return ERR_OK;
-    bool larger = strcmp(policy, "not_smaller") == 0;
-    if (!larger && strcmp(policy, "not_larger") != 0)
-        return err_set(ERR_UNSUPPORTED, "keep_aspect_ratio_policy '%.32s' is not supported",
-                       policy);
+    if (attr_is(n, "keep_aspect_ratio_policy", "stretch", true)) return ERR_OK;
+    bool larger = attr_is(n, "keep_aspect_ratio_policy", "not_smaller", false);
     return keep_aspect(r, x, axes, count, larger);
 }
 
 static Err apply_scales(const Tensor *scales, const Tensor *x, const int32_t *axes, int32_t count,
                         Resize *r) {
-    TRY(infer_check_type(scales, dtype_bit(DT_F32), "scales"));
     if (scales->rank != 1 || scales->dims[0] != count)
         return err_set(ERR_INVALID, "scales must have %d elements", count);
     for (int32_t i = 0; i < count; i++)
@@ -125,7 +128,6 @@ static Err apply_scales(const Tensor *scales, const Tensor *x, const int32_t *ax
 static Err apply_roi(const Tensor *roi, const int32_t *axes, int32_t count, Resize *r) {
     if (roi == NULL || roi->rank != 1 || roi->dims[0] != (int64_t)2 * count)
         return err_set(ERR_INVALID, "tf_crop_and_resize needs a roi of %d elements", 2 * count);
-    TRY(infer_check_type(roi, TYPES_FLOAT, "roi"));
     for (int32_t i = 0; i < count; i++) {
         r->roi[axes[i]][0] = tensor_get_f64(roi, i);
         r->roi[axes[i]][1] = tensor_get_f64(roi, count + i);
@@ -147,6 +149,7 @@ static Err read_upsample(const OpCall *c, const int32_t *axes, int32_t count, Re
     }
     if (infer_input(c, 1) != NULL) {
         r->known = c->in[1]->data != NULL;
+        TRY(infer_check_type(c->in[1], dtype_bit(DT_F32), "scales"));
         return r->known ? apply_scales(c->in[1], x, axes, count, r) : ERR_OK;
     }
     if (have != (uint32_t)count)
@@ -163,6 +166,10 @@ static Err read_resize(const OpCall *c, const int32_t *axes, int32_t count, Resi
         return err_set(ERR_INVALID, "exactly one of scales and sizes must be given");
     const Tensor *how = given(sizes) ? sizes : scales;
     r->known = how->data != NULL && !(crop && roi != NULL && roi->data == NULL);
+    TRY(infer_check_type(how, how == sizes ? TYPES_INDEX : dtype_bit(DT_F32),
+                         how == sizes ? "sizes" : "scales"));
+    if (crop && roi != NULL) TRY(infer_check_type(roi, TYPES_FLOAT, "roi"));
+    if (how == sizes) TRY(check_policy(c->node));
     if (!r->known) return ERR_OK;
     if (crop) TRY(apply_roi(roi, axes, count, r));
     return given(sizes) ? apply_sizes(c->node, sizes, x, axes, count, r)

@@ -172,7 +172,7 @@ static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
 
 Err node_live_create(NodeLive **out, const NodeLiveOptions *o) {
     Arena a;
-    TRY(arena_init(&a, (size_t)1 << ARENA_SHIFT));
+    TRY(arena_init_growing(&a, 1 << 24, (size_t)1 << ARENA_SHIFT));
     NodeLive *l = arena_try_new(&a, NodeLive, 1);
     CHECK(l != NULL);
     l->arena = a;

@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "net/listener.h"
+#include "node/host.h"
 #include "serve/config/config_int.h"
+#include "serve/observe/logger.h"
 
 enum { ARENA_BYTES = 1 << 28 };
 
@@ -152,7 +155,8 @@ static void take_file(ConfigSources *k) {
 
 static Err keep_sources(Config *c, const ConfigSources *s) {
     Arena *a = &c->arena;
-    c->loaded_from = (ConfigSources){.n_sources = s->n_sources, .n_flags = s->n_flags};
+    c->loaded_from =
+        (ConfigSources){.n_sources = s->n_sources, .n_flags = s->n_flags, .cores = s->cores};
     TRY(copy_texts(a, s->sources, s->n_sources, &c->loaded_from.sources));
     TRY(copy_texts(a, s->flags, s->n_flags, &c->loaded_from.flags));
     TRY(copy_environment(a, s->environment, &c->loaded_from.environment));
@@ -229,6 +233,10 @@ static Err check_limits(const Config *c) {
     return ERR_OK;
 }
 
+static int cores_of(const Config *c) {  // 0: unknown
+    return c->serve.cores > 0 ? c->serve.cores : (int)c->loaded_from.cores;
+}
+
 static Err check_model(const Config *c, const ConfigModel *m) {
     const TenantSettings *t = &m->set;
     if (t->max_cores > 0 && t->min_cores > t->max_cores)
@@ -237,10 +245,31 @@ static Err check_model(const Config *c, const ConfigModel *m) {
             "%s: model %s: min_cores %d is more than max_cores %d; lower one or raise the "
             "other",
             tenant_origin(m, "min_cores"), m->name, t->min_cores, t->max_cores);
-    if (c->serve.cores > 0 && t->min_cores > c->serve.cores)
+    if (cores_of(c) > 0 && t->min_cores > cores_of(c))
         return err_set(ERR_CONFIG, "%s: model %s: min_cores %d is more than all %d cores",
-                       tenant_origin(m, "min_cores"), m->name, t->min_cores, c->serve.cores);
+                       tenant_origin(m, "min_cores"), m->name, t->min_cores, cores_of(c));
     return ERR_OK;
+}
+
+static Err check_cores(const Config *c) {
+    uint32_t allowed = c->loaded_from.cores;
+    if (allowed == 0 || c->serve.cores <= (int)allowed) return ERR_OK;
+    return err_set(ERR_CONFIG,
+                   "%s: cores is %d, but CPU affinity and quota allow %u; lower it, or use 0 for "
+                   "all of them",
+                   origin_of(c, "cores"), c->serve.cores, allowed);
+}
+
+static Err check_reserved(const Config *c) {
+    int sum = 0, most = 0, cores = cores_of(c);
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        int own = c->models[i].set.min_cores;
+        if (i == 0 || strcmp(c->models[i - 1].name, c->models[i].name) != 0) sum += own;
+        if (own > most) most = own;
+    }
+    if (cores == 0 || sum <= cores || most > cores) return ERR_OK;  // check_model reports the last
+    return err_set(ERR_CONFIG, "models reserve %d cores (min_cores), but there are %d; lower some",
+                   sum, cores);
 }
 
 static void validate(ConfigBuilder *d) {
@@ -252,6 +281,8 @@ static void validate(ConfigBuilder *d) {
     for (uint32_t i = 0; i < 4; i++) (void)config_report(c, check_address(c, keys[i], at[i]));
     (void)config_report(c, check_apart(c, keys, at, 4));
     (void)config_report(c, check_limits(c));
+    (void)config_report(c, check_cores(c));
+    (void)config_report(c, check_reserved(c));
     for (uint32_t i = 0; i < c->n_models; i++)
         (void)config_report(c, check_model(c, &c->models[i]));
 }
@@ -259,6 +290,8 @@ static void validate(ConfigBuilder *d) {
 static Err read_layers(Config *c) {
     ConfigBuilder d = {.c = c, .s = &c->loaded_from};
     bool          whole = config_report(c, config_builder_read_file(&d));
+    if (d.file.path != NULL)
+        c->loaded_from.file = d.file.path;  // COTENANT_CONFIG may have named it
     TRY(config_builder_server(&d));
     if (!whole) return ERR_OK;  // it may name models, which would be reported missing
     TRY(config_builder_sources(&d));
@@ -276,14 +309,51 @@ Err config_read(Config *c, const ConfigSources *s) {
     return e;
 }
 
-Err config_load(Config *c, const ConfigSources *s) {
+static Err check_store(const Config *c) {
+    if (c->serve.store[0] == '\0') return ERR_OK;
+    Err e = host_check_store(c->serve.store);
+    return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "store"));
+}
+
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return a != NULL && b != NULL && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+static Err check_log(const Config *c) {
+    const char *path = c->serve.log_file;
+    if (path[0] == '\0') return ERR_OK;
+    Err e = is_same_file(path, c->loaded_from.file)
+                ? err_set(ERR_CONFIG, "log_file: %s is the configuration; name another file", path)
+                : logger_check(path);
+    return e == ERR_OK ? e : err_add(ERR_CONFIG, "%s", origin_of(c, "log_file"));
+}
+
+Err config_read_start(Config *c, const ConfigSources *s) {
     TRY(config_read(c, s));
+    (void)config_report(c, check_store(c));
+    (void)config_report(c, check_log(c));
+    return ERR_OK;
+}
+
+static Err first_problem(Config *c) {
     if (c->n_problems == 0) return ERR_OK;
     Err e = c->n_problems == 1 ? err_set(ERR_CONFIG, "%s", c->problems[0])
                                : err_set(ERR_CONFIG, "%s (and %u more: see cotenant check)",
                                          c->problems[0], c->n_problems - 1);
     config_finish(c);
     return e;
+}
+
+Err config_load(Config *c, const ConfigSources *s) {
+    TRY(config_read(c, s));
+    return first_problem(c);
+}
+
+Err config_load_start(Config *c, const ConfigSources *s) {
+    TRY(config_read_start(c, s));
+    return first_problem(c);
 }
 
 Err config_reload(Config *c, const Config *old) { return config_load(c, &old->loaded_from); }

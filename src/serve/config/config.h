@@ -12,6 +12,10 @@
     X(admin, string, "off", 1, 255,                                                                \
       "model administration: unix:FILE, ADDRESS:PORT, http (with grpc), or off")                   \
     X(expose, bool, false, 0, 0, "allow addresses that other machines can reach")                  \
+    X(hosts, string, "", 0, 4095,                                                                  \
+      "further names that requests may be for (Host), separated by commas; *: all")                \
+    X(origins, string, "", 0, 4095,                                                                \
+      "sites that may send requests (Origin: https://NAME), separated by commas; *: all")          \
     X(policy, string, "slack", 1, 63, "scheduling policy: see cotenant node policies")             \
     X(cores, int, 0, 0, 256, "cores to compute on; 0: all that affinity and CPU quota allow")      \
     X(store, string, "", 0, 4095, "file of measured profiles; empty: in the cache directory")      \
@@ -41,9 +45,11 @@
     X(log_format, string, "logfmt", 1, 15, "logfmt or json")                                       \
     X(log_file, string, "", 0, 4095, "log file; empty: standard error")                            \
     X(log_rate, int, 200, 1, 1000000,                                                              \
-      "log lines per second; further ones are counted, not written")                               \
+      "log lines about requests per second; further ones are counted, not written")                \
     X(why_requests, int, 4096, 16, 1 << 20, "requests kept in the history for `cotenant why`")     \
     X(trace_mb, int, 64, 1, 4096, "maximum size of a trace [MiB]")                                 \
+    X(server_name, string, "triton", 1, 63,                                                        \
+      "name in the server's metadata; NVIDIA's clients expect triton")                             \
     X(metrics_compat, string, "none", 1, 15, "none, or triton: nv_inference_* counters too")       \
     X(strict, bool, false, 0, 0, "unknown fields in config.pbtxt are errors")
 
@@ -87,13 +93,15 @@ typedef struct ConfigModel {      // one version of a model, as named by a file,
                                   // repository
     const char         *name;     // ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$
     const char         *path;     // ONNX file, or zoo:NAME
+    const char         *root;     // folder or file that the operator named, which it was found in
     const char         *version;  // "1" if the source has none
     TenantSettings      set;
-    const char        **origins;    // [rows of TENANT_SETTINGS] origin of each value
-    const char         *pbtxt;      // path of its config.pbtxt; NULL: none
-    bool                from_disk;  // found in a folder: unloaded when it disappears there
-    const char         *broken;     // why it cannot be served; NULL: it can
-    const struct Pbtxt *declared;   // contents of config.pbtxt; NULL: none, or broken
+    const char        **origins;          // [rows of TENANT_SETTINGS] origin of each value
+    const char         *pbtxt;            // path of its config.pbtxt; NULL: none
+    bool                from_disk;        // found in a folder: unloaded when it disappears there
+    const char         *broken;           // why it cannot be served; NULL: it can
+    const struct Pbtxt *declared;         // contents of config.pbtxt; NULL: none, or broken
+    bool                declared_policy;  // the version policy of config.pbtxt is in force
 } ConfigModel;
 
 typedef struct ConfigSources {
@@ -104,6 +112,7 @@ typedef struct ConfigSources {
     const char *const *flags;  // [n_flags] "key=value" of the command line; MODEL.key=value too
     uint32_t           n_flags;
     char *const       *environment;  // NULL-terminated "COTENANT_HTTP=..."; NULL: none
+    uint32_t           cores;        // that the process may use; 0: unknown, not checked
 } ConfigSources;
 
 typedef struct Config {
@@ -124,8 +133,11 @@ typedef struct Config {
 // names the first problem; then there is nothing to finish.
 MUST_USE Err config_load(Config *c, const ConfigSources *s);
 MUST_USE Err config_reload(Config *c, const Config *old);  // the same sources, as they are now
+// As config_load, and what a server needs besides at its start: files that it can write.
+MUST_USE Err config_load_start(Config *c, const ConfigSources *s);
 // Collects all problems instead; a setting with a problem keeps its previous value.
 MUST_USE Err config_read(Config *c, const ConfigSources *s);
+MUST_USE Err config_read_start(Config *c, const ConfigSources *s);
 void         config_finish(Config *c);  // accepts a zeroed Config
 
 const Setting *config_serve_rows(uint32_t *n);

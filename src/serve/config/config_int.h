@@ -37,6 +37,7 @@ typedef struct ConfigItem {  // an entry under `models:`
 typedef struct ConfigFound {  // a model found in a source
     RepositoryModel model;
     const char     *where;  // origin, for error messages
+    const char     *root;   // path of the source
     uint32_t        item;   // its entry in the file, or CONFIG_NO_ITEM
     bool            from_disk;
 } ConfigFound;

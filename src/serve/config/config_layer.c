@@ -28,10 +28,10 @@ static Err check_word(const Words *w, const char *where, const char *value) {
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "",
                                  w->words[n]);
     }
-    const char *meant = text_nearest(value, w->words, n);
-    return err_set(ERR_CONFIG, "%s: %s: '%.60s' is not one of %s%s%s%s", where, w->key, value, list,
-                   meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
-                   meant != NULL ? "?" : "");
+    char        hint[TEXT_MEANT];
+    const char *meant = text_meant(value, w->words, n, "", hint);
+    return err_set(ERR_CONFIG, "%s: %s: '%.60s' is not one of %s%s%s", where, w->key, value, list,
+                   meant[0] != '\0' ? "; " : "", meant);
 }
 
 uint32_t config_word(const char *key, const char *word) {

@@ -122,13 +122,15 @@ static Err add_row(ConfigBuilder *d, const Tenant *t, const ConfigFound *f,
                        CONFIG_MODELS);
     ConfigModel m = {.name = f->model.name,
                      .path = v->path,
+                     .root = f->root,
                      .version = config_format(&d->c->arena, "%llu", (unsigned long long)v->number),
                      .set = t->set,
                      .origins = t->origins,
                      .pbtxt = f->model.pbtxt,
                      .from_disk = f->from_disk,
                      .broken = f->model.broken != NULL ? f->model.broken : t->broken,
-                     .declared = f->model.declared};
+                     .declared = f->model.declared,
+                     .declared_policy = f->model.declared != NULL && !t->chosen};
     if (m.version == NULL) return err_set(ERR_LIMIT, "out of memory for a model's version");
     rows[(*n)++] = (Row){m, v->number, f->where};
     return ERR_OK;

@@ -36,9 +36,9 @@ static Err check_zoo(const char *name) {
     if (zoo_find(name) != NULL) return ERR_OK;
     for (; n < 128 && zoo_entry(n) != NULL; n++) known[n] = zoo_entry(n)->name;
     const char *meant = text_nearest(name, known, n);
-    return err_set(ERR_CONFIG, "no network %.60s in the zoo; %s%s", name,
-                   meant != NULL ? "did you mean zoo:" : "see cotenant zoo list",
-                   meant != NULL ? meant : "");
+    if (meant == NULL)
+        return err_set(ERR_CONFIG, "no network %.60s in the zoo; see cotenant zoo list", name);
+    return err_set(ERR_CONFIG, "no network %.60s in the zoo; did you mean zoo:%s?", name, meant);
 }
 
 static Err check_file(const char *path) {
@@ -98,8 +98,8 @@ static Err add_source(ConfigBuilder *d, const char *where, const char *path, con
         if (d->n_found == CONFIG_MODELS)
             return err_set(ERR_CONFIG, "%s: more than %d models; split them among servers", where,
                            CONFIG_MODELS);
-        d->found[d->n_found++] =
-            (ConfigFound){.model = r.models[i], .where = where, .item = item, .from_disk = folder};
+        d->found[d->n_found++] = (ConfigFound){
+            .model = r.models[i], .where = where, .root = path, .item = item, .from_disk = folder};
     }
     if (r.n == 0)
         config_warn(c, "%s: no model found; expected MODEL/1/model.onnx, or files *.onnx", path);
@@ -147,10 +147,9 @@ static Err no_such_model(const ConfigBuilder *d, const char *where, const char *
     const char *known[256];
     size_t      n = 0;
     for (; n < 256 && n < d->n_found; n++) known[n] = d->found[n].model.name;
-    const char *meant = text_nearest(name, known, n);
-    return err_set(ERR_CONFIG, "%s: no source has a model %.128s; %s%s", where, name,
-                   meant != NULL ? "did you mean " : "give its path, or the folder that it is in",
-                   meant != NULL ? meant : "");
+    char hint[TEXT_MEANT];
+    return err_set(ERR_CONFIG, "%s: no source has a model %.128s; %s", where, name,
+                   text_meant(name, known, n, "give its path, or the folder that it is in", hint));
 }
 
 // Settings for models that no source has are errors.

@@ -1,6 +1,7 @@
 // Parses cotenant.yaml by its YAML events: sections, models and their settings, with line numbers.
 #include <string.h>
 
+#include "base/text.h"
 #include "base/yamldoc.h"
 #include "serve/config/config_int.h"
 
@@ -62,10 +63,20 @@ static Err once(Walk *w, uint32_t section, const Level *l) {
     return ERR_OK;
 }
 
+enum { SECTIONS = 3 };
+static const char *const sections[SECTIONS] = {"models", "defaults", "sources"};
+
+static Err unknown_section(const Walk *w, const Level *l) {
+    char hint[TEXT_MEANT];
+    return err_set(
+        ERR_CONFIG, "%s:%zu: there is no section %.100s; %s", w->name, l->line, l->key,
+        text_meant(l->key, sections, SECTIONS,
+                   "lists and mappings stand under models:, defaults: and sources:", hint));
+}
+
 static Err section_of(Walk *w, const Level *l, uint32_t *out) {
-    static const char *const sections[] = {"models", "defaults", "sources"};
-    *out = 3;
-    for (uint32_t i = 0; i < 3; i++)
+    *out = SECTIONS;
+    for (uint32_t i = 0; i < SECTIONS; i++)
         if (strcmp(sections[i], l->key) == 0) {
             *out = i;
             return once(w, i, l);
@@ -129,6 +140,7 @@ static Err frame_in_top(Walk *w, const Level *l, bool list, Frame *out) {
     if (section == 1 && !list) *out = IN_DEFAULTS;
     if (section == 2 && list) *out = IN_SOURCES;
     if (section == 0 || (section == 1 && !list) || (section == 2 && list)) return ERR_OK;
+    if (section == SECTIONS && !config_is_serve(l->key)) return unknown_section(w, l);
     return err_set(ERR_CONFIG, "%s:%zu: %s takes %s", w->name, l->line, l->key,
                    section == 1   ? "\"key: value\" lines, not a list"
                    : section == 2 ? "a list of folders and files, not a mapping"

@@ -19,7 +19,8 @@ static const struct {
 #undef X
 };
 
-static const ExchangeHeader accepted = {{"grpc-accept-encoding", 20}, {"identity", 8}};
+static const ExchangeHeader accepted = {{"grpc-accept-encoding", 20},
+                                        {"identity,deflate,gzip", 21}};
 
 Err grpc_create(Grpc **out, const GrpcOptions *o) {
     Grpc *g = calloc(1, sizeof *g);
@@ -99,15 +100,32 @@ static bool speaks_grpc(Exchange *x) {
     return plain || (type.len == n + 6 && same && memcmp(type.at + n, "+proto", 6) == 0);
 }
 
+// Two readers of one request could take different values of a repeated header.
+static bool repeats_header(const Exchange *x) {
+    static const char *const single[] = {"grpc-timeout", "grpc-encoding", "x-cotenant-timing"};
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < x->n_headers; k++)
+            n += text_equal(x->headers[k].name, text_of(single[i]));
+        if (n > 1) return true;
+    }
+    return false;
+}
+
 static void head(void *self, Exchange *x) {
     GrpcListener *p = self;
     GrpcKind      kind = kind_of(x->path);
-    if (!text_equal(x->method, text_of("POST")))
+    const char   *why = host_rule_refuses(&p->rule, x, false);
+    if (why != NULL)
+        grpc_fail(x, GRPC_FORBIDDEN, 0, why);
+    else if (!text_equal(x->method, text_of("POST")))
         reject_http(x, 405, "allow", "POST");
     else if (!speaks_grpc(x))
         reject_http(x, 415, "accept-post", "application/grpc");
     else if (kind == GRPC_KINDS)
         grpc_fail(x, GRPC_UNIMPLEMENTED, 0, "no such method");
+    else if (repeats_header(x))
+        grpc_fail(x, GRPC_INVALID, 0, "grpc-timeout or grpc-encoding occurs twice");
     else if (rows[kind].admin && !p->admin)
         grpc_fail(x, GRPC_FORBIDDEN, 0, "not enabled at this address: see the setting `admin`");
     else if (kind == GRPC_STREAM)
@@ -118,16 +136,19 @@ static void head(void *self, Exchange *x) {
         x->aligned = p->grpc->aligned;
 }
 
-static void answer_query(Grpc *g, Exchange *x, GrpcKind kind, Str message) {
+static void answer_query(Grpc *g, Exchange *x, GrpcKind kind, Str message, InflateKind packed) {
     GrpcCall *c = calloc(1, sizeof *c);
     if (c == NULL) {
         grpc_fail(x, GRPC_UNAVAILABLE, 1, "out of memory; retry later");
         return;
     }
-    *c = (GrpcCall){.g = g, .x = x, .kind = kind, .message = message};
+    *c = (GrpcCall){.g = g, .x = x, .kind = kind};
     x->user = c;
     arena_rewind(&g->scratch, 0);
-    if (kind == GRPC_INDEX || kind == GRPC_LOAD || kind == GRPC_UNLOAD)
+    Err e = grpc_expand(packed, message, QUERY_BYTES, &g->scratch, &c->message);
+    if (e != ERR_OK)
+        grpc_fail(x, e == ERR_LIMIT ? GRPC_EXHAUSTED : GRPC_INVALID, 0, err_why());
+    else if (kind == GRPC_INDEX || kind == GRPC_LOAD || kind == GRPC_UNLOAD)
         grpc_admin(c);
     else
         grpc_info(c);
@@ -136,15 +157,18 @@ static void answer_query(Grpc *g, Exchange *x, GrpcKind kind, Str message) {
 static void request(void *self, Exchange *x) {
     GrpcListener *p = self;
     Str           message;
+    InflateKind   packed = INFLATE_NONE;
+    bool          compressed = false;
     const char   *why;
-    uint32_t      status = grpc_unframe(x->body, x->body_len, &message, &why);
+    uint32_t      status = grpc_unframe(x->body, x->body_len, &compressed, &message, &why);
     GrpcKind      kind = kind_of(x->path);
+    if (status == GRPC_OK && compressed) status = grpc_encoding(x, &packed, &why);
     if (status != GRPC_OK)
         grpc_fail(x, status, 0, why);
     else if (kind == GRPC_INFER)
-        grpc_infer(p->grpc, x, message);
+        grpc_infer(p->grpc, x, message, packed);
     else
-        answer_query(p->grpc, x, kind, message);
+        answer_query(p->grpc, x, kind, message, packed);
 }
 
 static void ended(void *self, Exchange *x, bool sent) {
@@ -169,28 +193,75 @@ static void more(void *self, Exchange *x) {
     grpc_stream_more(x->user, clock_monotonic_ns());
 }
 
-ExchangeHandler grpc_handler(Grpc *g, bool admin) {
+ExchangeHandler grpc_handler(Grpc *g, bool admin, const char *address) {
     GrpcListener *p = &g->listeners[g->n_listeners++];
-    *p = (GrpcListener){g, admin};
+    *p = (GrpcListener){.grpc = g, .admin = admin};
+    host_rule_init(&p->rule, g->o.set, address);
     return (ExchangeHandler){
         .head = head, .request = request, .ended = ended, .self = p, .more = more};
 }
 
 enum { TIMEOUT_DIGITS = 8 };
 
-uint32_t grpc_unframe(const unsigned char *body, size_t len, Str *message, const char **why) {
+uint32_t grpc_unframe(const unsigned char *body, size_t len, bool *compressed, Str *message,
+                      const char **why) {
     *why = "body is shorter than the 5-byte message prefix";
     if (len < GRPC_PREFIX) return GRPC_INVALID;
     size_t n = (size_t)body[1] << 24 | (size_t)body[2] << 16 | (size_t)body[3] << 8 | body[4];
-    *why = "compressed messages are not supported: use grpc-encoding identity";
-    if (body[0] == 1) return GRPC_UNIMPLEMENTED;
     *why = "the compression flag of a message is neither 0 nor 1";
     if (body[0] > 1) return GRPC_INVALID;
     *why = n > len - GRPC_PREFIX ? "message is shorter than its length prefix says"
                                  : "this method takes exactly one message";
     if (n != len - GRPC_PREFIX) return GRPC_INVALID;
+    *compressed = body[0] == 1;
     *message = (Str){(const char *)body + GRPC_PREFIX, n};
     return GRPC_OK;
+}
+
+uint32_t grpc_encoding(const Exchange *x, InflateKind *out, const char **why) {
+    Str name = exchange_header(x, "grpc-encoding");
+    *why = "grpc-encoding is not supported: use identity, deflate or gzip";
+    if (!inflate_kind(name, out)) return GRPC_UNIMPLEMENTED;
+    *why = "a message is compressed, but grpc-encoding names no compression";
+    return *out != INFLATE_NONE ? GRPC_OK : GRPC_INVALID;
+}
+
+enum { EXPAND_STEP = 1 << 16 };
+
+// Grows the text at the end of the arena, where nothing else is allocated meanwhile.
+static Err expand_all(Inflate *i, size_t most, Arena *a, Str *out) {
+    unsigned char *begin = arena_try(a, 0, 1, TENSOR_ALIGN);
+    size_t         len = 0, room = 0;
+    for (bool done = false; !done;) {
+        size_t more = room > EXPAND_STEP ? room : EXPAND_STEP, made = 0;
+        if (more > most + 1 - room) more = most + 1 - room;
+        unsigned char *to = arena_try(a, more, 1, 1);
+        if (to == NULL || begin == NULL)
+            return err_set(ERR_LIMIT, "out of memory to decompress a message");
+        CHECK(to == begin + room);
+        room += more;
+        while (len < room && !done) {
+            TRY(inflate_step(i, begin + len, room - len, &made, &done));
+            len += made;
+        }
+        if (len > most)
+            return err_set(ERR_LIMIT, "message exceeds %zu bytes when decompressed", most);
+    }
+    arena_rewind(a, a->used - (room - len));
+    *out = (Str){(const char *)begin, len};
+    return ERR_OK;
+}
+
+Err grpc_expand(InflateKind kind, Str message, size_t most, Arena *a, Str *out) {
+    Inflate *i = NULL;
+    if (kind == INFLATE_NONE) {
+        *out = message;
+        return ERR_OK;
+    }
+    TRY(inflate_begin(&i, kind, message));
+    Err e = expand_all(i, most, a, out);
+    inflate_end(i);
+    return e;
 }
 
 void grpc_frame(unsigned char prefix[GRPC_PREFIX], size_t len) {

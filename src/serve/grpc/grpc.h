@@ -21,6 +21,6 @@ typedef struct GrpcOptions {
 MUST_USE Err grpc_create(Grpc **out, const GrpcOptions *o);
 void         grpc_destroy(Grpc *g);  // accepts NULL; its listeners are closed
 
-// Handler for an HTTP/2 listener; at most GRPC_LISTENERS times. admin: it may list, load and unload
-// models. Valid as long as g.
-ExchangeHandler grpc_handler(Grpc *g, bool admin);
+// Handler for an HTTP/2 listener at an address; at most GRPC_LISTENERS times. admin: it may list,
+// load and unload models. Valid as long as g.
+ExchangeHandler grpc_handler(Grpc *g, bool admin, const char *address);

@@ -62,52 +62,6 @@ static void put_model(WireWriter *o, const ModelRegistry *f, const ModelInfo *s)
     put_pair(o, 6, "target_ms", target);
 }
 
-// dims: the field number of dims, 4 for inputs and 3 for outputs.
-static void put_config_specs(WireWriter *o, uint32_t field, uint32_t dims, const TensorSpec *s,
-                             uint32_t n, int32_t batch) {
-    for (uint32_t i = 0; i < n; i++) {
-        const Tensor *t = &s[i].type;
-        int32_t       skip = batch > 0 ? 1 : 0;
-        uint32_t      type;
-        size_t        mark = wire_begin(o, field);
-        (void)metadata_triton_type(t->dtype, &type);
-        wire_put_text(o, 1, s[i].name);
-        wire_put_uint(o, 2, type);
-        if (t->rank > skip) wire_put_packed(o, dims, t->dims + skip, (size_t)(t->rank - skip));
-        if (dims == 4) wire_put_uint(o, 8, s[i].optional);
-        wire_end(o, mark);
-    }
-}
-
-static void put_config(WireWriter *o, const ModelInfo *s) {
-    const TenantSettings *set = &s->config->set;
-    int32_t               batch = metadata_max_batch(s);
-    MetadataRow           rows[METADATA_ROWS];
-    size_t                all = wire_begin(o, 1);
-    wire_put_text(o, 1, s->name);
-    wire_put_text(o, 2, metadata_config_platform);
-    size_t policy = wire_begin(o, 3), latest = wire_begin(o, 1);
-    wire_put_uint(o, 1, (uint64_t)set->versions);
-    wire_end(o, latest);
-    wire_end(o, policy);
-    wire_put_uint(o, 4, (uint64_t)batch);
-    put_config_specs(o, 5, 4, s->signature.inputs, s->signature.n_inputs, batch);
-    put_config_specs(o, 6, 3, s->signature.outputs, s->signature.n_outputs, batch);
-    size_t batching = wire_begin(o, 11), queue = wire_begin(o, 6);
-    wire_put_uint(o, 4, (uint64_t)set->queue);
-    wire_end(o, queue);
-    wire_end(o, batching);
-    metadata_qos(s, rows);
-    for (uint32_t i = 0; i < METADATA_ROWS; i++) {
-        size_t entry = wire_begin(o, 14);
-        wire_put_text(o, 1, rows[i].key);
-        put_pair(o, 2, rows[i].value, NULL);
-        wire_end(o, entry);
-    }
-    wire_put_text(o, 17, metadata_backend);
-    wire_end(o, all);
-}
-
 static void put_sum(WireWriter *o, uint32_t field, MetricsSum sum) {
     size_t mark = wire_begin(o, field);
     wire_put_uint(o, 1, sum.count);
@@ -153,8 +107,8 @@ static void put_stats(WireWriter *o, const Grpc *g, const ModelQuery *q) {
     }
 }
 
-static void send_server(WireWriter *o) {
-    wire_put_text(o, 1, "cotenant");
+static void send_server(const GrpcCall *c, WireWriter *o) {
+    wire_put_text(o, 1, c->g->o.set->server_name);
     wire_put_text(o, 2, COTENANT_VERSION);
     for (const char *const *e = metadata_extensions; *e != NULL; e++) wire_put_text(o, 3, *e);
 }
@@ -164,11 +118,9 @@ static ModelInfo *find(const GrpcCall *c, const ModelQuery *q) {
     return registry_find(c->g->o.registry, q->name, version);
 }
 
-static void unknown(GrpcCall *c, Str name, const char *what) {
-    char why[200];
-    (void)snprintf(why, sizeof why, "model '%.*s' is not %s", name.len < 128 ? (int)name.len : 128,
-                   name.at, what);
-    grpc_fail(c->x, strcmp(what, "known") == 0 ? GRPC_NOT_FOUND : GRPC_UNAVAILABLE, 0, why);
+static void unknown(GrpcCall *c, const ModelQuery *q) {
+    char why[METADATA_UNKNOWN];
+    grpc_fail(c->x, GRPC_NOT_FOUND, 0, metadata_unknown(q->name, q->version, why));
 }
 
 // SERVING (1) or NOT_SERVING (2). The service is the server ("", or the protocol's name) or a
@@ -178,7 +130,7 @@ static void send_health(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     bool               whole = q->name.len == 0 || is(q->name, "inference.GRPCInferenceService");
     const ModelInfo   *s = whole ? NULL : find(c, &(ModelQuery){.name = q->name});
     if (!whole && s == NULL) {
-        unknown(c, q->name, "known");
+        unknown(c, q);
         return;
     }
     wire_put_uint(o, 1, (whole ? g->ready(g->self) : usable(c, s)) ? 1 : 2);
@@ -187,18 +139,18 @@ static void send_health(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
 
 static void send_model(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     const ModelInfo *s = find(c, q);
+    char             why[METADATA_UNKNOWN], name[INFER_PRINTABLE];
     if (s == NULL) {
-        unknown(c, q->name, "known");
+        unknown(c, q);
         return;
     }
-    if (c->kind != GRPC_MODEL_READY && s->state != MODEL_READY) {
-        unknown(c, q->name, "ready");
+    if (s->state != MODEL_READY) {
+        (void)snprintf(why, sizeof why, "model '%s' is not ready", infer_printable(q->name, name));
+        grpc_fail(c->x, GRPC_UNAVAILABLE, 0, why);
         return;
     }
-    if (c->kind == GRPC_MODEL_READY)
-        wire_put_uint(o, 1, usable(c, s));
-    else if (c->kind == GRPC_CONFIG)
-        put_config(o, s);
+    if (c->kind == GRPC_CONFIG)
+        grpc_put_config(o, s);
     else
         put_model(o, c->g->o.registry, s);
     grpc_answer(c, o);
@@ -206,17 +158,27 @@ static void send_model(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
 
 static void send_stats(GrpcCall *c, const ModelQuery *q, WireWriter *o) {
     if (q->name.len > 0 && find(c, q) == NULL) {
-        unknown(c, q->name, "known");
+        unknown(c, q);
         return;
     }
     put_stats(o, c->g, q);
     grpc_answer(c, o);
 }
 
+// A model that the server does not have is not ready; that is no error.
+static void put_model_ready(const GrpcCall *c, const ModelQuery *q, WireWriter *o) {
+    const ModelInfo *s = find(c, q);
+    wire_put_uint(o, 1, s != NULL && usable(c, s));
+}
+
 void grpc_info(GrpcCall *c) {
     const GrpcOptions *g = &c->g->o;
     WireWriter         o = wire_writer(&c->g->scratch, RESPONSE_BYTES);
     ModelQuery         q;
+    if (c->kind == GRPC_TRACE_SETTING || c->kind == GRPC_LOG_SETTINGS) {
+        grpc_settings(c);
+        return;
+    }
     if (read_query(c->message, &q) != ERR_OK) {
         grpc_fail(c->x, GRPC_INVALID, 0, err_why());
         return;
@@ -226,36 +188,56 @@ void grpc_info(GrpcCall *c) {
     case GRPC_STATS: send_stats(c, &q, &o); return;
     case GRPC_LIVE: wire_put_uint(&o, 1, 1); break;
     case GRPC_READY: wire_put_uint(&o, 1, g->ready(g->self)); break;
-    case GRPC_SERVER: send_server(&o); break;
+    case GRPC_MODEL_READY: put_model_ready(c, &q, &o); break;
+    case GRPC_SERVER: send_server(c, &o); break;
+    case GRPC_REGIONS:
+    case GRPC_CUDA_REGIONS:
+    case GRPC_UNREGISTER:
+    case GRPC_CUDA_UNREGISTER: break;  // there are none: an empty message
+    case GRPC_REGISTER:
+    case GRPC_CUDA_REGISTER: grpc_fail(c->x, GRPC_UNIMPLEMENTED, 0, SHARED_MEMORY_REJECTED); return;
     default: send_model(c, &q, &o); return;
     }
     grpc_answer(c, &o);
 }
 
-// Repository methods. Models and configurations cannot be uploaded.
+// Repository methods. Files cannot be uploaded.
 
 enum { INDEX_BYTES = 16 << 20 };
 
 typedef struct RepositoryRequest {
-    Str  model;
-    bool ready, uploads;  // uploads: it carries a configuration or files
+    Str           model;
+    bool          ready;
+    ModelOverride override;
 } RepositoryRequest;
 
-// Uploaded files or configurations are rejected, not ignored.
+static Err read_value(const WireReader *in, const WireField *f, Str *text) {
+    TRY(wire_want(in, f, WIRE_BYTES));
+    WireReader inside = wire_inside(in, f);
+    WireField  v;
+    bool       more = true;
+    while (more) {
+        TRY(wire_next(&inside, &v, &more));
+        if (more && v.number == 3) TRY(wire_text(in, &v, text));
+    }
+    return ERR_OK;
+}
+
+// A configuration may be given, files may not.
 static Err read_parameter(const WireReader *in, const WireField *f, RepositoryRequest *o) {
     TRY(wire_want(in, f, WIRE_BYTES));
     WireReader inside = wire_inside(in, f);
     WireField  v;
     bool       more = true;
-    Str        key;
+    Str        key = {"", 0}, text = {"", 0};
     while (more) {
         TRY(wire_next(&inside, &v, &more));
-        if (!more || v.number != 1) continue;
-        TRY(wire_text(in, &v, &key));
-        if (text_equal(key, text_of("config")) || (key.len > 5 && memcmp(key.at, "file:", 5) == 0))
-            o->uploads = true;
+        if (more && v.number == 1) TRY(wire_text(in, &v, &key));
+        if (more && v.number == 2) TRY(read_value(in, &v, &text));
     }
-    return ERR_OK;
+    if (key.len > 5 && memcmp(key.at, "file:", 5) == 0)
+        return err_set(ERR_UNSUPPORTED, UPLOAD_REJECTED);
+    return text_equal(key, text_of("config")) ? model_override_parse(text, &o->override) : ERR_OK;
 }
 
 static Err read_repository_request(Str message, GrpcKind kind, RepositoryRequest *o) {
@@ -296,31 +278,36 @@ static void send_index(GrpcCall *c, bool ready) {
 
 static void changed(void *self, const char *why) {
     GrpcCall *c = self;
+    char      text[512];
     c->waiting = false;
     WireWriter nothing = wire_writer(&c->g->scratch, 0);
+    (void)snprintf(text, sizeof text, "failed to %s '%s': %s",
+                   c->kind == GRPC_LOAD ? "load" : "unload", c->name, why != NULL ? why : "");
     if (c->x == NULL)
         grpc_free(c);
     else if (why != NULL)
-        grpc_fail(c->x, GRPC_INVALID, 0, why);
+        grpc_fail(c->x, GRPC_INVALID, 0, text);
     else
         grpc_answer(c, &nothing);
 }
 
 void grpc_admin(GrpcCall *c) {
     RepositoryRequest o;
-    if (read_repository_request(c->message, c->kind, &o) != ERR_OK) {
+    Err               e = read_repository_request(c->message, c->kind, &o);
+    bool              named = e == ERR_OK && config_valid_name(o.model.at, o.model.len);
+    if (named && o.model.len < sizeof c->name) memcpy(c->name, o.model.at, o.model.len);
+    if (e != ERR_OK && c->kind != GRPC_INDEX) {
+        changed(c, err_why());
+    } else if (e != ERR_OK) {
         grpc_fail(c->x, GRPC_INVALID, 0, err_why());
     } else if (c->kind == GRPC_INDEX) {
         send_index(c, o.ready);
-    } else if (o.uploads) {
-        grpc_fail(c->x, GRPC_INVALID, 0, UPLOAD_REJECTED);
-    } else if (!config_valid_name(o.model.at, o.model.len) || o.model.len >= sizeof c->name) {
+    } else if (c->name[0] == '\0') {
         grpc_fail(c->x, GRPC_INVALID, 0, CONFIG_NAME_RULE);
     } else {
-        memcpy(c->name, o.model.at, o.model.len);
         c->waiting = true;
         if (c->kind == GRPC_LOAD)
-            registry_load(c->g->o.registry, c->name, changed, c);
+            registry_load(c->g->o.registry, c->name, &o.override, changed, c);
         else
             registry_unload(c->g->o.registry, c->name, changed, c);
     }

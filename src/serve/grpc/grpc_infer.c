@@ -8,16 +8,20 @@
 #include "serve/grpc/infer_proto_int.h"
 
 // Estimated nanoseconds: per byte of typed contents, and bytes of raw contents per nanosecond.
-enum { TYPED_BYTES_NS = 3, RAW_BYTES = 2, NUMBER_NS = 5, FIELDS_MOST = 4096 };
+enum { TYPED_BYTES_NS = 3, RAW_BYTES = 2, TEXT_NS = 5, FIELDS_MOST = 4096 };
 enum { COPIED_MOST = 262144 };  // bytes of a message that is copied or decoded at once
+enum { PACKED_NS = 1000000 };   // least for a compressed message: of its size only a bound is known
+enum { PEEKED_BYTES = 4096 };   // of a compressed message, decompressed to find its model
 
 static Err decode(InferCall *call) {
+    if (call->body.packing != INFLATE_NONE) TRY(infer_body_unpack(call));
     return infer_proto_decode(call->body.at, call->body.len, &call->arena, &call->request);
 }
 
 static TimeNs decode_ns(const InferCall *call) {
     const InferBody *b = &call->body;
-    size_t           raw = infer_proto_raw_bytes((Str){(const char *)b->at, b->len}, FIELDS_MOST);
+    if (b->packing != INFLATE_NONE) return PACKED_NS + (TimeNs)b->len * TYPED_BYTES_NS;
+    size_t raw = infer_proto_raw_bytes((Str){(const char *)b->at, b->len}, FIELDS_MOST);
     return (TimeNs)((b->len - raw) * TYPED_BYTES_NS + raw / RAW_BYTES);
 }
 
@@ -26,21 +30,29 @@ static Err encode(InferCall *call) {
     struct iovec *all = arena_try_new(&call->arena, struct iovec, EXCHANGE_PIECES + 1);
     if (all == NULL) return err_set(ERR_LIMIT, "out of memory for the response");
     call->pieces = all + 1;
-    return infer_proto_encode(&call->response, call->request.raw, call->max_response, &call->arena,
-                              call->pieces, &call->n_pieces);
+    return infer_proto_encode(&call->response, call->max_response, &call->arena, call->pieces,
+                              &call->n_pieces);
+}
+
+// A model answers each request of a stream once, so every response is a request's last.
+static Err encode_final(InferCall *call) {
+    TRY(infer_add_flag(&call->response, "triton_final_response", true, &call->arena));
+    return encode(call);
 }
 
 static TimeNs encode_ns(const InferCall *call) {
     TimeNs ns = 0;
     for (uint32_t i = 0; i < call->response.n; i++) {
         const Tensor *t = &call->response.tensors[i];
-        if (!call->request.raw || t->dtype == DT_STR) ns += tensor_count(t) * NUMBER_NS;
+        if (t->dtype == DT_STR) ns += tensor_count(t) * TEXT_NS;
     }
     return ns;
 }
 
 static const InferCodec grpc_codec = {
     .decode = decode, .encode = encode, .decode_ns = decode_ns, .encode_ns = encode_ns};
+static const InferCodec stream_codec = {
+    .decode = decode, .encode = encode_final, .decode_ns = decode_ns, .encode_ns = encode_ns};
 
 static size_t encoded_bytes(const InferCall *call) {
     size_t len = 0;
@@ -73,25 +85,43 @@ static void learn_alignment(Grpc *g, const Exchange *x, const InferRequest *r) {
 
 static void done(void *self, InferCall *call) {
     GrpcCall *c = self;
-    if (call->request.raw) learn_alignment(c->g, c->x, &call->request);
+    if (call->request.raw && !c->packed) learn_alignment(c->g, c->x, &call->request);
     if (call->receipt.end == RECEIPT_OK)
         send_response(c);
     else
         grpc_fail(c->x, receipt_grpc_status(call->receipt.end), call->retry_s, call->error);
 }
 
+// The beginning of a message, decompressed if need be: the model pays for decompressing the rest.
+static Err peek(InferCall *call, Str *out) {
+    const InferBody *b = &call->body;
+    Inflate         *i = NULL;
+    bool             done;
+    *out = (Str){(const char *)b->at, b->len};
+    if (b->packing == INFLATE_NONE) return ERR_OK;
+    unsigned char *to = arena_try(&call->arena, PEEKED_BYTES, 1, 1);
+    if (to == NULL) return err_set(ERR_LIMIT, "out of memory for a message");
+    TRY(inflate_begin(&i, b->packing, *out));
+    *out = (Str){(const char *)to, 0};
+    Err e = inflate_step(i, to, PEEKED_BYTES, &out->len, &done);
+    inflate_end(i);
+    return e;
+}
+
 // Reads model, version and id, "" if they are missing. False: the message is malformed; err_why()
 // says how.
 static bool find_names(InferCall *call) {
     const InferBody *b = &call->body;
-    infer_proto_names((Str){(const char *)b->at, b->len}, FIELDS_MOST, &call->request);
+    Str              start;
+    if (peek(call, &start) != ERR_OK) return false;
+    infer_proto_names(start, FIELDS_MOST, &call->request);
     if (call->request.model.len > 0) return true;
-    if (b->len <= COPIED_MOST) return decode(call) == ERR_OK;
+    if (b->packing == INFLATE_NONE && b->len <= COPIED_MOST) return decode(call) == ERR_OK;
     (void)err_set(ERR_INVALID, "model_name is missing among the first fields of the message");
     return false;
 }
 
-void grpc_infer(Grpc *g, Exchange *x, Str message) {
+void grpc_infer(Grpc *g, Exchange *x, Str message, InflateKind packing) {
     Str    limit = exchange_header(x, "grpc-timeout");
     TimeNs timeout = 0;
     if (limit.at != NULL && !grpc_timeout(limit, &timeout)) {
@@ -107,10 +137,14 @@ void grpc_infer(Grpc *g, Exchange *x, Str message) {
         grpc_fail(x, GRPC_UNAVAILABLE, 1, DISPATCHER_LIMIT);
         return;
     }
-    *c = (GrpcCall){.g = g, .x = x, .kind = GRPC_INFER, .call = call};
+    *c = (GrpcCall){
+        .g = g, .x = x, .kind = GRPC_INFER, .call = call, .packed = packing != INFLATE_NONE};
     x->user = c;
     call->codec = &grpc_codec;
-    call->body = (InferBody){.at = (unsigned char *)(uintptr_t)message.at, .len = message.len};
+    call->body = (InferBody){.at = (unsigned char *)(uintptr_t)message.at,
+                             .len = message.len,
+                             .header = SIZE_MAX,
+                             .packing = packing};
     if (!find_names(call)) {
         grpc_fail(x, GRPC_INVALID, 0, err_why());
         return;
@@ -203,9 +237,12 @@ static TimeNs left(const GrpcStream *s, TimeNs now) {
 }
 
 // A short message is copied; a long one keeps its buffer, and the stream goes on in another.
-static bool take_message(GrpcStream *s, InferCall *call, Str message) {
+static bool take_message(GrpcStream *s, InferCall *call, Str message, InflateKind packing) {
     size_t n = GRPC_PREFIX + message.len;
-    call->body = (InferBody){.at = (unsigned char *)(uintptr_t)message.at, .len = message.len};
+    call->body = (InferBody){.at = (unsigned char *)(uintptr_t)message.at,
+                             .len = message.len,
+                             .header = SIZE_MAX,
+                             .packing = packing};
     if (message.len > COPIED_MOST) {
         s->body = exchange_cut(s->c.x, n);
         return s->body != NULL;
@@ -217,18 +254,18 @@ static bool take_message(GrpcStream *s, InferCall *call, Str message) {
     return true;
 }
 
-static void infer(GrpcStream *s, Str message, TimeNs now) {
+static void infer(GrpcStream *s, Str message, InflateKind packing, TimeNs now) {
     Grpc      *g = s->c.g;
     InferCall *call = dispatcher_open(g->o.dispatcher, RECEIPT_GRPC, now, now, message.len);
     s->c.x->hold = true;
-    if (call == NULL || !take_message(s, call, message)) {
+    if (call == NULL || !take_message(s, call, message, packing)) {
         exchange_eat(s->c.x, GRPC_PREFIX + message.len);
         if (call != NULL) dispatcher_cancel(g->o.dispatcher, call, NULL);
         push_error(s, (Str){"", 0}, DISPATCHER_LIMIT);
         return;
     }
     s->c.call = call;
-    call->codec = &grpc_codec;
+    call->codec = &stream_codec;
     if (!find_names(call)) {
         push_error(s, (Str){"", 0}, err_why());
         return;
@@ -244,16 +281,19 @@ static void advance(GrpcStream *s, TimeNs now) {
     const unsigned char *b = x->body;
     size_t               n = x->body_len;
     if (s->ends || s->waits || s->sends || s->c.call != NULL) return;
-    size_t most = (size_t)s->c.g->o.set->body_mb << 20;
+    size_t      most = (size_t)s->c.g->o.set->body_mb << 20;
+    InflateKind packing = INFLATE_NONE;
+    const char *why = "the compression flag of a message is neither 0 nor 1";
+    uint32_t    status = n >= GRPC_PREFIX && b[0] > 1 ? GRPC_INVALID : GRPC_OK;
+    if (n >= GRPC_PREFIX && b[0] == 1) status = grpc_encoding(x, &packing, &why);
     size_t len =
         n < GRPC_PREFIX ? 0 : (size_t)b[1] << 24 | (size_t)b[2] << 16 | (size_t)b[3] << 8 | b[4];
-    if (n >= GRPC_PREFIX && b[0] != 0) {
-        finish(s, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INVALID,
-               "compressed messages are not supported: use grpc-encoding identity");
+    if (status != GRPC_OK) {
+        finish(s, status, why);
     } else if (len > most - GRPC_PREFIX) {
         finish(s, GRPC_EXHAUSTED, "message exceeds `body_mb`");
     } else if (n >= GRPC_PREFIX + len && n > 0) {
-        infer(s, (Str){(const char *)b + GRPC_PREFIX, len}, now);
+        infer(s, (Str){(const char *)b + GRPC_PREFIX, len}, packing, now);
     } else if (x->whole && n == 0) {
         Answer a = {.type = "application/grpc"};
         a.trailers[a.n_trailers++] = (ExchangeHeader){{"grpc-status", 11}, {"0", 1}};

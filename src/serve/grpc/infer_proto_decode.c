@@ -11,11 +11,14 @@
 enum { NUMBER_NS = 3 };  // estimated time of an element
 enum { CONTENTS = 5, CONTENTS_LAST = 8 };
 
-static const InferProtoContents contents[] = {
-    {DT_BOOL, 1, WIRE_VARINT}, {DT_I8, 2, WIRE_VARINT},   {DT_I16, 2, WIRE_VARINT},
-    {DT_I32, 2, WIRE_VARINT},  {DT_I64, 3, WIRE_VARINT},  {DT_U8, 4, WIRE_VARINT},
-    {DT_U16, 4, WIRE_VARINT},  {DT_U32, 4, WIRE_VARINT},  {DT_U64, 5, WIRE_VARINT},
-    {DT_F32, 6, WIRE_FIXED32}, {DT_F64, 7, WIRE_FIXED64}, {DT_STR, 8, WIRE_BYTES},
+typedef struct ContentsRow {  // field of InferTensorContents for a data type
+    DType    dtype;
+    uint32_t field;
+} ContentsRow;
+
+static const ContentsRow contents[] = {
+    {DT_BOOL, 1}, {DT_I8, 2},  {DT_I16, 2}, {DT_I32, 2}, {DT_I64, 3}, {DT_U8, 4},
+    {DT_U16, 4},  {DT_U32, 4}, {DT_U64, 5}, {DT_F32, 6}, {DT_F64, 7}, {DT_STR, 8},
 };
 
 // Wire type of each field of InferTensorContents.
@@ -23,7 +26,8 @@ static const WireType kinds[CONTENTS_LAST + 1] = {
     0,           WIRE_VARINT,  WIRE_VARINT,  WIRE_VARINT, WIRE_VARINT,
     WIRE_VARINT, WIRE_FIXED32, WIRE_FIXED64, WIRE_BYTES};
 
-const InferProtoContents *infer_proto_contents(DType t) {
+// NULL: the type needs raw contents.
+static const ContentsRow *contents_row(DType t) {
     for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
         if (contents[i].dtype == t) return &contents[i];
     return NULL;
@@ -35,11 +39,11 @@ static Err no_memory(size_t bytes) {
 
 static Err count_contents(const InferTensor *in, const WireReader *message, const WireField *c,
                           size_t *n) {
-    const InferProtoContents *row = infer_proto_contents(in->t.dtype);
-    WireReader                inside = wire_inside(message, c);
-    WireField                 f;
-    bool                      more;
-    size_t                    some;
+    const ContentsRow *row = contents_row(in->t.dtype);
+    WireReader         inside = wire_inside(message, c);
+    WireField          f;
+    bool               more;
+    size_t             some;
     for (;;) {
         TRY(wire_next(&inside, &f, &more));
         if (!more) return ERR_OK;
@@ -113,7 +117,7 @@ static Err fill_field(InferTensor *in, const WireReader *message, const WireFiel
 
 static Err fill_contents(InferTensor *in, const WireReader *message, const WireField *c,
                          size_t *at) {
-    uint32_t   requested = infer_proto_contents(in->t.dtype)->field;
+    uint32_t   requested = contents_row(in->t.dtype)->field;
     WireReader inside = wire_inside(message, c);
     WireField  f;
     bool       more;
@@ -131,7 +135,7 @@ static Err take_typed(InferTensor *in, const WireReader *message, size_t n, Aren
     bool       more;
     TRY(tensor_measure(&in->t, &bytes));
     if (n != need) {
-        if (n == 0 && infer_proto_contents(in->t.dtype) == NULL)
+        if (n == 0 && contents_row(in->t.dtype) == NULL)
             return err_set(ERR_INVALID, "datatype %s needs raw contents",
                            infer_type_name(in->t.dtype));
         return err_set(ERR_INVALID, "shape needs %zu numbers, contents have %zu", need, n);
@@ -243,13 +247,14 @@ static Err take_parameter(const WireReader *in, const WireField *f, InferRequest
     return ERR_OK;
 }
 
-// Parameters of an input or output are ignored, except those that ask for shared memory.
-static Err check_parameter(const WireReader *in, const WireField *f) {
+// Parameters of an input are ignored, except those that ask for shared memory; of an output,
+// `classification` counts too.
+static Err tensor_parameter(const WireReader *in, const WireField *f, InferRequestedOutput *to) {
     Parameter p;
     TRY(read_parameter(in, f, &p));
     if (is(&p, "shared_memory_region"))
         return err_set(ERR_INVALID, "shared memory is not supported; send the data");
-    return ERR_OK;
+    return to != NULL && is(&p, "classification") ? take_count(&p, &to->classes) : ERR_OK;
 }
 
 static Err add_dims(const WireReader *in, const WireField *f, Tensor *t) {
@@ -282,7 +287,7 @@ static Err input_field(const WireReader *in, const WireField *f, InferTensor *to
     case INPUT_NAME: return wire_text(in, f, &to->name);
     case INPUT_TYPE: return input_type(in, f, to);
     case INPUT_SHAPE: return add_dims(in, f, &to->t);
-    case INPUT_PARAMETERS: return check_parameter(in, f);
+    case INPUT_PARAMETERS: return tensor_parameter(in, f, NULL);
     case INPUT_CONTENTS: return wire_want(in, f, WIRE_BYTES);
     default: return ERR_OK;
     }
@@ -321,7 +326,7 @@ static Err decode_requested(WireReader message, InferRequestedOutput *to) {
     while (more) {
         TRY(wire_next(&walk, &f, &more));
         if (more && f.number == 1) TRY(wire_text(&message, &f, &to->name));
-        if (more && f.number == 2) TRY(check_parameter(&message, &f));
+        if (more && f.number == 2) TRY(tensor_parameter(&message, &f, to));
     }
     return ERR_OK;
 }

@@ -1,16 +1,8 @@
-// Shared by decoding and encoding of ModelInfer messages; all in infer_proto_decode.c.
+// Internals of ModelInfer messages, in infer_proto_decode.c.
 #pragma once
 
 #include "serve/tensor/infer_request.h"
 #include "serve/grpc/wire.h"
-
-typedef struct InferProtoContents {  // field of InferTensorContents for a data type
-    DType    dtype;
-    uint32_t field;
-    WireType kind;
-} InferProtoContents;
-
-const InferProtoContents *infer_proto_contents(DType t);  // NULL: the type needs raw contents
 
 // What the first fields of a message tell before it is decoded: model, version and id, "" if they
 // are missing; bytes of raw contents.

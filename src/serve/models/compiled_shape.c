@@ -38,23 +38,56 @@ static uint64_t context_bytes(const CompiledShape *cs) {
            4096;
 }
 
+// Shapes that requests bring are part of the memory of the model's requests: inputs and execution
+// contexts together take at most half of what is left of it. Weights are not counted.
+static uint64_t request_room(const CompiledShape *cs) {
+    uint64_t left = UINT64_MAX;
+    if (cs->owner->loading) return left;
+    for (const Budget *b = &cs->owner->info.memory; b != NULL; b = b->whole) {
+        uint64_t used = budget_used(b), free = b->most > used ? b->most - used : 0;
+        if (b->most > 0 && free / 2 < left) left = free / 2;
+    }
+    return left;
+}
+
+static uint64_t input_bytes(const CompiledShape *cs) {
+    return cs->prepared.memory_bytes - cs->prepared.program.weight_bytes;
+}
+
 // As many execution contexts as `concurrency` says, or as memory allows.
 static Err choose_concurrency(const CompiledShape *cs, uint64_t room, uint32_t *out) {
     uint64_t each = context_bytes(cs), fixed = cs->prepared.memory_bytes;
-    uint64_t most = room > fixed ? (room - fixed) / each : 0;
+    uint64_t most = room > fixed ? (room - fixed) / each : 0, own = request_room(cs);
     uint32_t wish = (uint32_t)cs->owner->from->serve.concurrency;
     if (most == 0)
         return err_set(ERR_LIMIT, "needs %llu MiB of memory, %llu MiB are left",
                        (unsigned long long)((fixed + each) >> 20) + 1,
                        (unsigned long long)(room >> 20));
+    if (own < input_bytes(cs) + each)
+        return err_set(ERR_LIMIT,
+                       "a request of these shapes needs %llu MiB; half of what is left of the "
+                       "model's `buffered_mb` is %llu MiB",
+                       (unsigned long long)((input_bytes(cs) + each) >> 20) + 1,
+                       (unsigned long long)(own >> 20));
+    if (most > (own - input_bytes(cs)) / each) most = (own - input_bytes(cs)) / each;
     *out = most < wish ? (uint32_t)most : wish;
+    return ERR_OK;
+}
+
+// Charges inputs and contexts to the memory of the model's requests.
+static Err charge(CompiledShape *cs, uint32_t concurrency) {
+    size_t bytes = (size_t)(input_bytes(cs) + concurrency * context_bytes(cs));
+    if (cs->owner->loading) return ERR_OK;
+    if (!budget_take(&cs->owner->info.memory, bytes))
+        return err_set(ERR_LIMIT, "out of memory for these shapes (`buffered_mb`)");
+    cs->charged = bytes;
     return ERR_OK;
 }
 
 Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
     if (cs->leaked) return err_set(ERR_LIMIT, "out of memory: an earlier shape could not be freed");
     ModelVersion  *mv = cs->owner;
-    uint64_t       room = model_version_memory_left(mv);
+    uint64_t       room = model_version_memory_left(mv), own = request_room(cs);
     double         tune = mv->registry->o.host->team == NULL ? 0 : mv->from->serve.tune_s;
     PrepareOptions o = {.runs = MEASURED_RUNS,
                         .background = tune <= 0,
@@ -62,7 +95,7 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
                         .interpret = true,
                         .remember = cs->owner->loading,
                         .shapes = shapes,
-                        .max_bytes = room,
+                        .max_bytes = own < room ? own : room,
                         .max_output = (uint64_t)mv->from->serve.response_mb << 20,
                         .most_ns = (TimeNs)mv->from->serve.watchdog_ms * 1000000,
                         .stop = &mv->cancelled,
@@ -131,6 +164,7 @@ Err compiled_shape_join(CompiledShape *cs) {
     const TenantSettings *set = &mv->info.config->set;
     uint32_t              concurrency = 1;
     TRY(choose_concurrency(cs, model_version_memory_left(mv), &concurrency));
+    TRY(charge(cs, concurrency));
     cs->target_ns = model_version_target(mv, &cs->prepared);
     LiveTenant t = prepared_model_tenant(&cs->prepared, mv->info.name, cs->target_ns,
                                          compiled_shape_priority(mv->info.class));
@@ -164,6 +198,8 @@ void compiled_shape_leave(CompiledShape *cs) {
         cs->in_policy = false;
     }
     if (cs->is_prepared && !cs->leaked) prepared_model_finish(&cs->prepared);
+    if (cs->charged > 0) budget_give(&cs->owner->info.memory, cs->charged);
+    cs->charged = 0;
     cs->is_prepared = false;
     cs->memory_bytes = 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
 #include "node/live/background.h"
@@ -52,6 +53,11 @@ static Err do_work(LoaderJob *j, double share) {
     return background_join(b);
 }
 
+static void begin(void *self) {
+    LoaderJob *j = self;
+    j->begun(j->self);
+}
+
 static void finish(void *self) {
     LoaderJob *j = self;
     j->done(j->self, j->result, j->why);
@@ -62,6 +68,9 @@ static void *serve(void *self) {
     LoaderJob *j = NULL;
     double     share = 1;
     while ((j = take(l, &share)) != NULL) {
+        j->began = clock_monotonic_ns();
+        j->begin_post = (LoopPost){.run = begin, .self = j};
+        if (j->begun != NULL) loop_post(l->loop, &j->begin_post);
         Err e = do_work(j, share);
         if (j->settle != NULL) e = j->settle(j->self, e);
         j->result = e;

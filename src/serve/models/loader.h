@@ -6,7 +6,8 @@
 
 typedef struct LoaderJob LoaderJob;
 
-struct LoaderJob {  // must stay valid until done has run
+struct LoaderJob {              // must stay valid until done has run
+    void (*begun)(void *self);  // on the loop's thread, once the job has its turn; may be NULL
     // Runs at low priority on a background thread and must not block; may be NULL.
     Err (*work)(void *self);
     // Then runs on the loader's thread with the result of work; may block; may be NULL.
@@ -15,7 +16,8 @@ struct LoaderJob {  // must stay valid until done has run
     void      *self;
     bool       urgent;  // a request waits for it: goes before jobs that are not
     LoaderJob *next;
-    LoopPost   post;
+    LoopPost   begin_post, post;
+    TimeNs     began;  // set before `begun` and `work`
     Err        result;
     char       why[512];
 };

@@ -1,7 +1,11 @@
 #include "serve/models/model_signature.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
 
 #include "serve/models/registry_int.h"
 
@@ -77,10 +81,53 @@ Err signature_narrow(ModelSignature *signature, const Pbtxt *p) {
                       signature->n_outputs);
 }
 
+enum { LABELS_BYTES = 4 << 20, LABELS_MOST = 1 << 18 };
+
+// One class name a line; a last line without an end counts, a carriage return does not.
+static Err read_labels(const char *path, Arena *a, TensorSpec *spec) {
+    char  *text = NULL;
+    size_t len = 0;
+    TRY(file_read(path, LABELS_BYTES, a, &text, &len));
+    while (len > 0 && text[len - 1] == '\n') len--;
+    Str     all = {text, len};
+    int64_t n = len > 0 ? text_split(all, (Str){"\n", 1}, -1, NULL) : 0;
+    Str    *labels = n <= LABELS_MOST ? arena_try_new(a, Str, (size_t)n) : NULL;
+    if (labels == NULL) return err_set(ERR_LIMIT, "%s: more than %d labels", path, LABELS_MOST);
+    if (n > 0) (void)text_split(all, (Str){"\n", 1}, -1, labels);
+    for (int64_t i = 0; i < n; i++)
+        if (labels[i].len > 0 && labels[i].at[labels[i].len - 1] == '\r') labels[i].len--;
+    spec->labels = labels;
+    spec->n_labels = (uint32_t)n;
+    return ERR_OK;
+}
+
+Err signature_read_labels(ModelSignature *signature, const Pbtxt *p, const char *pbtxt, Arena *a) {
+    const char *slash = strrchr(pbtxt, '/');
+    int         folder = slash != NULL ? (int)(slash - pbtxt) : 1;
+    char        path[4096];
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        uint32_t k = 0;
+        while (k < signature->n_outputs &&
+               strcmp(signature->outputs[k].name, p->outputs[i].name) != 0)
+            k++;
+        if (p->outputs[i].labels == NULL || k == signature->n_outputs) continue;
+        int n = snprintf(path, sizeof path, "%.*s/%s", folder, slash != NULL ? pbtxt : ".",
+                         p->outputs[i].labels);
+        if (n < 0 || (size_t)n >= sizeof path)
+            return err_set(ERR_CONFIG, "%s: the path of a label file is too long", pbtxt);
+        TRY(read_labels(path, a, (TensorSpec *)(uintptr_t)&signature->outputs[k]));
+    }
+    return ERR_OK;
+}
+
 Err model_version_signature(ModelVersion *mv) {
-    const Pbtxt *d = mv->info.config->declared;
+    const ConfigModel *m = mv->info.config;
     TRY(signature_from_graph(mv->source.model.graph, &mv->arena, &mv->signature));
-    return d != NULL ? signature_narrow(&mv->signature, d) : ERR_OK;
+    if (m->declared == NULL) return ERR_OK;
+    TRY(signature_narrow(&mv->signature, m->declared));
+    return m->pbtxt != NULL
+               ? signature_read_labels(&mv->signature, m->declared, m->pbtxt, &mv->arena)
+               : ERR_OK;
 }
 
 // Fills in output types and dimensions that follow from compiled input shapes; dimensions stay open

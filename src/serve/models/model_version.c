@@ -13,9 +13,13 @@ enum { ARENA_SHIFT = 24 };
 
 static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
 
-static void notify(ModelVersion *mv) {
+static void notify_changed(ModelVersion *mv) {
     ModelRegistry *r = mv->registry;
-    if (r->open && mv->listed && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
+    if (r->open && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
+}
+
+static void notify(ModelVersion *mv) {
+    if (mv->listed) notify_changed(mv);
 }
 
 static void complete(ModelVersion *mv, const char *why) {
@@ -126,7 +130,8 @@ static Err compile_first(ModelVersion *mv) {
 static Err load(void *self) {
     ModelVersion      *mv = self;
     const ConfigModel *m = mv->info.config;
-    SourceOptions      o = {.name = mv->info.name, .max_bytes = model_version_memory_left(mv)};
+    SourceOptions      o = {
+             .name = mv->info.name, .max_bytes = model_version_memory_left(mv), .root = m->root};
     TRY(check_cancelled(mv));
     if (m->broken != NULL) return err_set(ERR_CONFIG, "%s", m->broken);
     TRY(arena_init(&mv->arena, (size_t)1 << ARENA_SHIFT));
@@ -171,6 +176,7 @@ static Err settle_load(void *self, Err e) {
 
 static void become_ready(ModelVersion *mv) {
     CompiledShape *cs = &mv->shapes[0];
+    mv->info.load_ns = clock_monotonic_ns() - mv->job.began;
     mv->stamp = mv->source.stamp;
     memcpy(mv->info.sha256, mv->source.sha256, sizeof mv->info.sha256);
     if (cs->joined) {
@@ -230,9 +236,22 @@ static void fail(ModelVersion *mv, const char *why) {
     complete(mv, mv->why);
 }
 
+static void load_begun(void *self) {
+    ModelVersion  *mv = self;
+    ModelRegistry *r = mv->registry;
+    mv->info.load_number = ++r->n_begun;
+    mv->info.load_count = r->n_queued;
+    if (!atomic_load(&mv->cancelled)) notify_changed(mv);
+}
+
+static void count_loaded(ModelRegistry *r) {
+    if (++r->n_loaded == r->n_queued) r->n_queued = r->n_begun = r->n_loaded = 0;
+}
+
 static void loaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     mv->loading = false;
+    count_loaded(mv->registry);
     if (atomic_load(&mv->cancelled)) {
         complete(mv, "unloaded while loading");
         model_version_retire(mv);
@@ -258,8 +277,9 @@ void model_version_load(ModelVersion *mv) {
     mv->loading = true;
     mv->info.state = MODEL_LOADING;
     mv->info.reason = "";
-    mv->job = (LoaderJob){.work = load, .settle = settle_load, .done = loaded, .self = mv};
-    notify(mv);
+    mv->job = (LoaderJob){
+        .begun = load_begun, .work = load, .settle = settle_load, .done = loaded, .self = mv};
+    mv->registry->n_queued++;
     loader_put(mv->registry->loader, &mv->job);
 }
 
@@ -273,16 +293,13 @@ static void unloaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     (void)e, (void)why;
     mv->leaving = false;
-    if (mv->unloaded && mv->listed) {
-        mv->info.state = MODEL_UNAVAILABLE;
-        mv->info.reason = "unloaded";
-        mv->info.memory_bytes = 0;
-        notify(mv);
-        complete(mv, NULL);
-        return;
-    }
+    mv->info.state = MODEL_UNAVAILABLE;
+    mv->info.reason = "unloaded";
+    mv->info.unloaded = true;
+    mv->info.memory_bytes = 0;
+    notify(mv);
     complete(mv, NULL);
-    model_version_free(mv);
+    if (!mv->unloaded || !mv->listed) model_version_free(mv);
 }
 
 bool model_version_busy(const ModelVersion *mv) {

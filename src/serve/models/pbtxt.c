@@ -141,6 +141,27 @@ static Err add_dim(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *t, in
     return ERR_OK;
 }
 
+static Err set_format(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *t) {
+    static const char *const words[] = {"FORMAT_NONE", "FORMAT_NHWC", "FORMAT_NCHW"};
+    for (uint32_t i = 0; i < 3; i++)
+        if (strcmp(words[i], f->value) == 0) {
+            t->format = (PbtxtFormat)i;
+            return ERR_OK;
+        }
+    return invalid(r, f, "write FORMAT_NONE, FORMAT_NHWC or FORMAT_NCHW");
+}
+
+static bool is_plain_name(const char *name) {
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL && strlen(name) <= 255;
+}
+
+static Err set_labels(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *t) {
+    if (!is_plain_name(f->value))
+        return invalid(r, f, "write the name of a file beside config.pbtxt, without a path");
+    t->labels = f->value;
+    return ERR_OK;
+}
+
 static Err tensor_value(PbtxtReader *r, uint32_t id, const PbtxtField *f, int64_t number) {
     Pbtxt *p = r->out;
     bool   in = id >= FIELD_INPUT && id < FIELD_OUTPUT;
@@ -153,6 +174,8 @@ static Err tensor_value(PbtxtReader *r, uint32_t id, const PbtxtField *f, int64_
     case FIELD_OUTPUT_TYPE: return set_type(r, f, t);
     case FIELD_INPUT_DIMS:
     case FIELD_OUTPUT_DIMS: return add_dim(r, f, t, number);
+    case FIELD_INPUT_FORMAT: return set_format(r, f, t);
+    case FIELD_OUTPUT_LABELS: return set_labels(r, f, t);
     case FIELD_INPUT_OPTIONAL: t->optional = number != 0; return ERR_OK;
     default: return ERR_OK;
     }
@@ -171,8 +194,7 @@ static Err set_platform(const PbtxtReader *r, const PbtxtField *f, const char **
 }
 
 static Err set_filename(PbtxtReader *r, const PbtxtField *f) {
-    if (f->value[0] == '\0' || f->value[0] == '.' || strchr(f->value, '/') != NULL ||
-        strlen(f->value) > 255)
+    if (!is_plain_name(f->value))
         return invalid(r, f, "write the name of a file in the version's folder, without a path");
     r->out->filename = f->value;
     return ERR_OK;

@@ -15,13 +15,17 @@ typedef enum PbtxtPolicy {
     PBTXT_SPECIFIC_VERSIONS
 } PbtxtPolicy;
 
+typedef enum PbtxtFormat { PBTXT_FORMAT_NONE, PBTXT_FORMAT_NHWC, PBTXT_FORMAT_NCHW } PbtxtFormat;
+
 typedef struct PbtxtTensor {
     const char *name;
-    DType       dtype;               // DT_NONE: not given
-    int32_t     rank;                // RANK_UNKNOWN: not given
-    int64_t  dims[TENSOR_MAX_RANK];  // -1: open; without the batch dimension if max_batch_size > 0
-    bool     optional;
-    uint32_t line;
+    DType       dtype;              // DT_NONE: not given
+    int32_t     rank;               // RANK_UNKNOWN: not given
+    int64_t dims[TENSOR_MAX_RANK];  // -1: open; without the batch dimension if max_batch_size > 0
+    bool    optional;
+    PbtxtFormat format;  // of an input: order of an image's dimensions, for clients
+    const char *labels;  // of an output: file of class names beside config.pbtxt; NULL: none
+    uint32_t    line;
 } PbtxtTensor;
 
 typedef struct PbtxtSet {  // a value for one of TENANT_SETTINGS

@@ -112,7 +112,12 @@ void registry_release(ModelRegistry *r, ModelInfo *s) {
     if (--model_version_of(s)->pins == 0) model_version_unpinned(model_version_of(s));
 }
 
-uint32_t         registry_count(const ModelRegistry *r) { return r->n_listed; }
+uint32_t registry_count(const ModelRegistry *r) { return r->n_listed; }
+uint32_t registry_count_ready(const ModelRegistry *r) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_listed; i++) n += r->listed[i]->info.state == MODEL_READY;
+    return n;
+}
 const ModelInfo *registry_at(const ModelRegistry *r, uint32_t i) { return &r->listed[i]->info; }
 
 void registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed) {

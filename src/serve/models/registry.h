@@ -9,6 +9,7 @@
 #include "net/loop.h"
 #include "node/live/node_live.h"
 #include "serve/config/config.h"
+#include "serve/models/model_override.h"
 #include "serve/tensor/infer_request.h"
 
 enum { REGISTRY_SLOTS = 1024 };  // model names since the start; metrics have a row for each
@@ -29,12 +30,15 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     ModelSignature signature;
     TimeNs         target_ns;
     ModelState     state;
-    const char    *reason;        // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
-    TimeNs         quarantined;   // until this time; 0: not in quarantine
-    uint64_t       memory_bytes;  // weights, execution contexts, tables
-    Budget         memory;        // of its requests
-    uint32_t       job_tenant;    // in the engine, for jobs of its requests; UINT32_MAX: none
-    char           sha256[65];    // of the file; "" for zoo models
+    const char    *reason;    // UNAVAILABLE: why; READY: why a newer file failed to load, or ""
+    bool           unloaded;  // UNAVAILABLE: by request, or because no source has it any more
+    uint32_t       load_number, load_count;  // LOADING: it is the number-th of count loads
+    TimeNs         load_ns;                  // READY: time that loading took
+    TimeNs         quarantined;              // until this time; 0: not in quarantine
+    uint64_t       memory_bytes;             // weights, execution contexts, tables
+    Budget         memory;                   // of its requests
+    uint32_t       job_tenant;  // in the engine, for jobs of its requests; UINT32_MAX: none
+    char           sha256[65];  // of the file; "" for zoo models
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;
@@ -58,9 +62,10 @@ void registry_destroy(ModelRegistry *r);  // accepts NULL; requires that no requ
 // maybe before this returns. c must stay valid while registry_uses(r, c).
 void registry_reload(ModelRegistry *r, const Config *c, void (*done)(void *self, uint32_t failed),
                      void *self);
-// Loads or unloads one model, from configuration and folders as they are now. why NULL: it worked.
-void registry_load(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
-                   void *self);
+// Loads or unloads one model, from configuration and folders as they are now. override: NULL, or
+// settings that hold until the model is loaded again. why NULL: it worked.
+void registry_load(ModelRegistry *r, const char *name, const ModelOverride *override,
+                   void (*done)(void *self, const char *why), void *self);
 void registry_unload(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
                      void *self);
 
@@ -76,6 +81,7 @@ void       registry_pin(ModelInfo *s);
 void       registry_release(ModelRegistry *r, ModelInfo *s);
 // All versions, ready or not, ordered by name and version.
 uint32_t         registry_count(const ModelRegistry *r);
+uint32_t         registry_count_ready(const ModelRegistry *r);
 const ModelInfo *registry_at(const ModelRegistry *r, uint32_t i);
 
 typedef enum ShapeLookup {

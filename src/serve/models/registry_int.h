@@ -43,6 +43,7 @@ typedef struct CompiledShape {
     TimeNs   retry;    // FAILED: compiled again from this time on
     TimeNs   target_ns;
     _Atomic uint64_t memory_bytes;
+    size_t           charged;  // of it to the memory of the model's requests
     LoopPost        *waiters;
     LoaderJob        job;
     char             why[MODEL_VERSION_WHY];
@@ -107,9 +108,9 @@ struct ModelRegistry {
     ModelVersion  *detached;  // in no slot: replacements, and versions that are being unloaded
     ModelVersion **listed;    // [n_listed] by name and version
     uint32_t       n_listed, cap_listed;
-    uint64_t       uses;     // shape lookups
-    LoopPost      *calling;  // waiters being called
-    uint32_t       n_ready;
+    uint64_t       uses;                         // shape lookups
+    LoopPost      *calling;                      // waiters being called
+    uint32_t       n_queued, n_begun, n_loaded;  // loads since the loader was last idle
     bool           open;   // registry_create has returned: `changed` is called
     bool           begun;  // the first configuration is loading or loaded
     LoaderJob      quiet;

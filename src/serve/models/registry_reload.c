@@ -282,12 +282,25 @@ static void load(ModelRegistry *r, const Config *c, const char *name, LoadGroup 
     load_group_done(b, NULL);
 }
 
-void registry_load(ModelRegistry *r, const char *name, void (*done)(void *self, const char *why),
-                   void *self) {
+// Changes settings of one model in a configuration that was read for this request.
+static Err apply_override(ModelRegistry *r, const Config *c, const char *name,
+                          const ModelOverride *override) {
+    if (override == NULL || !override->has_max_batch) return ERR_OK;
+    if (r->own == NULL || c != &r->own->config)
+        return err_set(ERR_UNSUPPORTED, "config: the server has no files to load the model from");
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0)
+            r->own->config.models[i].set.max_batch = override->max_batch;
+    return ERR_OK;
+}
+
+void registry_load(ModelRegistry *r, const char *name, const ModelOverride *override,
+                   void (*done)(void *self, const char *why), void *self) {
     const Config *c = NULL;
     Err           e = read_config_again(r, &c);
-    bool          known = e == ERR_OK && is_configured(c, name);
-    LoadGroup    *b = known ? load_group(r, NULL, done, self) : NULL;
+    if (e == ERR_OK) e = apply_override(r, c, name, override);
+    bool       known = e == ERR_OK && is_configured(c, name);
+    LoadGroup *b = known ? load_group(r, NULL, done, self) : NULL;
     if (b != NULL)
         load(r, c, name, b);
     else

@@ -202,6 +202,8 @@ static void add_versions(const Metrics *m, const ModelRegistry *f, MetricsLoad *
         const ModelInfo *s = registry_at(f, i);
         if (s->slot >= m->n_models) continue;
         loads[s->slot].memory_bytes += s->memory_bytes;
+        loads[s->slot].request_bytes += budget_used(&s->memory);
+        loads[s->slot].request_limit += s->memory.most;
         loads[s->slot].ready = loads[s->slot].ready || s->state == MODEL_READY;
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "net/listener.h"
+#include "net/loop.h"
 #include "serve/models/registry.h"
 #include "serve/observe/receipt.h"
 
@@ -15,10 +16,12 @@ typedef struct MetricsNow {         // present state, filled in for each scrape
     const ModelRegistry *registry;  // NULL: report all versions ever registered
     const LiveStatus    *live;      // NULL: unknown
     ListenerCounts       listeners[4];
-    const char          *names[4];       // of the listeners; NULL: off
+    const char          *names[4];  // of the listeners; NULL: off
+    LoopCounts           loop;
     uint32_t             open_requests;  // in flight
     bool                 ready;
     uint64_t             log_dropped, log_suppressed;  // lines
+    const Budget        *memory;                       // of all requests; NULL: unknown
 } MetricsNow;
 
 enum { METRICS_BATCHES = 8, METRICS_VERSIONS = 16 };  // kept per model

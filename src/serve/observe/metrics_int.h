@@ -46,6 +46,7 @@ struct Metrics {
 typedef struct MetricsLoad {  // present load of a model, over its versions and tenants
     uint32_t waiting, running, cores;
     uint64_t memory_bytes;
+    uint64_t request_bytes, request_limit;  // memory of its requests
     bool     ready;
 } MetricsLoad;
 

@@ -151,6 +151,8 @@ VALUE(cores, l->cores)
 VALUE(waiting, l->waiting)
 VALUE(running, l->running)
 VALUE(memory, l->memory_bytes)
+VALUE(request_memory, l->request_bytes)
+VALUE(request_memory_limit, l->request_limit)
 VALUE(ready, l->ready)
 
 typedef struct ModelFamily {
@@ -175,6 +177,11 @@ static const ModelFamily model_families[] = {
     {"cotenant_queue_length", "gauge", "Queued requests.", waiting},
     {"cotenant_running", "gauge", "Requests being computed.", running},
     {"cotenant_model_memory_bytes", "gauge", "Memory of all its versions.", memory},
+    {"cotenant_request_memory_bytes", "gauge",
+     "Memory of its requests: decoded inputs, intermediate values, outputs, unread responses.",
+     request_memory},
+    {"cotenant_request_memory_limit_bytes", "gauge",
+     "Limit of cotenant_request_memory_bytes (buffered_mb of the model).", request_memory_limit},
     {"cotenant_model_ready", "gauge", "1 if a version of the model is ready.", ready},
 };
 
@@ -234,8 +241,8 @@ static const ListenerFamily listener_families[] = {
     {"cotenant_exchanges_bad_total", "counter",
      "HTTP requests that violated the protocol or a limit.", offsetof(ListenerCounts, bad), false},
     {"cotenant_connections_evicted_total", "counter",
-     "Connections and responses closed to make room for others.",
-     offsetof(ListenerCounts, evicted), false},
+     "Connections and responses closed to make room for others.", offsetof(ListenerCounts, evicted),
+     false},
     {"cotenant_body_bytes", "gauge", "Memory of request bodies.",
      offsetof(ListenerCounts, body_bytes), false},
     {"cotenant_held_bytes", "gauge", "Memory that the listener and its connections hold.",
@@ -267,12 +274,39 @@ static void put_listeners(MetricsText *t) {
     }
 }
 
+// Bounds as LoopCounts has them.
+static void put_loop(MetricsText *t) {
+    static const char *const bounds[LOOP_STRETCHES] = {"0.0001", "0.001", "0.01", "0.1", "+Inf"};
+    const LoopCounts        *c = &t->now->loop;
+    uint64_t                 n = 0;
+    put_family_head(&t->s, "cotenant_loop_stretch_seconds", "histogram",
+                    "Time of the event loop on one connection, timer or completed request.");
+    for (uint32_t i = 0; i < LOOP_STRETCHES; i++) {
+        n += c->turns[i];
+        str_buf_printf(&t->s, "cotenant_loop_stretch_seconds_bucket{le=\"%s\"} %llu\n", bounds[i],
+                       (unsigned long long)n);
+    }
+    str_buf_printf(&t->s,
+                   "cotenant_loop_stretch_seconds_sum %.9f\ncotenant_loop_stretch_seconds_count "
+                   "%llu\n",
+                   (double)c->total / 1e9, (unsigned long long)n);
+    put(&t->s, "cotenant_loop_longest_seconds", "gauge", "The longest of these.",
+        (double)c->longest / 1e9);
+}
+
 static void put_server(MetricsText *t) {
     put_engine(t);
     put_listeners(t);
+    put_loop(t);
     put(&t->s, "cotenant_ready", "gauge", "1 if all required models are ready.",
         t->now->ready ? 1 : 0);
     put(&t->s, "cotenant_requests_open", "gauge", "Requests in flight.", t->now->open_requests);
+    if (t->now->memory != NULL) {
+        put(&t->s, "cotenant_buffered_bytes", "gauge", "Memory of all requests and connections.",
+            (double)budget_used(t->now->memory));
+        put(&t->s, "cotenant_buffered_limit_bytes", "gauge",
+            "Limit of cotenant_buffered_bytes (buffered_mb).", (double)t->now->memory->most);
+    }
     put(&t->s, "cotenant_log_dropped_total", "counter",
         "Log lines dropped: ring full or write failed.", (double)t->now->log_dropped);
     put(&t->s, "cotenant_log_suppressed_total", "counter", "Log lines above the rate limit.",

@@ -28,7 +28,9 @@ static void put_row(StrBuf *s, const MetricsRow *r) {
                 {"queue", r->queue},
                 {"compute_input", r->compute_input},
                 {"compute_infer", r->compute_infer},
-                {"compute_output", r->compute_output}};
+                {"compute_output", r->compute_output},
+                {"cache_hit", {0}},
+                {"cache_miss", {0}}};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         if (i > 0) str_buf_text(s, ",");
         put_sum(s, sums[i].key, sums[i].sum);
@@ -37,10 +39,14 @@ static void put_row(StrBuf *s, const MetricsRow *r) {
     for (uint32_t i = 0; i < r->n_batches; i++) {
         str_buf_printf(s, "%s{\"batch_size\":%llu,", i > 0 ? "," : "",
                        (unsigned long long)r->batches[i].size);
+        put_sum(s, "compute_input", (MetricsSum){.count = r->batches[i].compute_infer.count});
+        str_buf_text(s, ",");
         put_sum(s, "compute_infer", r->batches[i].compute_infer);
+        str_buf_text(s, ",");
+        put_sum(s, "compute_output", (MetricsSum){.count = r->batches[i].compute_infer.count});
         str_buf_text(s, "}");
     }
-    str_buf_text(s, "]");
+    str_buf_text(s, "],\"response_stats\":{},\"memory_usage\":[]");
 }
 
 static void put_counts(StrBuf *s, const char *key, const uint64_t *n, uint32_t count,

@@ -143,12 +143,6 @@ static Err reject_shared_memory(Reader *r, void *self) {
     return err_set(ERR_UNSUPPORTED, "shared memory is not supported");
 }
 
-static Err reject_classification(Reader *r, void *self) {
-    (void)r;
-    (void)self;
-    return err_set(ERR_UNSUPPORTED, "classification is not supported");
-}
-
 static Err read_input_parameters(Reader *r, void *self) {
     static const JsonMember fields[] = {{"binary_data_size", read_binary_size},
                                         {"shared_memory_region", reject_shared_memory},
@@ -250,10 +244,14 @@ static Err read_requested_binary(Reader *r, void *self) {
     return read_bool(r, "parameters.binary_data", &w->binary);
 }
 
+static Err read_classification(Reader *r, void *self) {
+    return read_amount(r, "parameters.classification", &((InferRequestedOutput *)self)->classes);
+}
+
 static Err read_requested_parameters(Reader *r, void *self) {
     static const JsonMember fields[] = {{"binary_data", read_requested_binary},
                                         {"shared_memory_region", reject_shared_memory},
-                                        {"classification", reject_classification},
+                                        {"classification", read_classification},
                                         {NULL, NULL}};
     return read_object(r, fields, self);
 }
@@ -343,7 +341,6 @@ static Err read_request(Reader *r) {
     if (r->raw != r->raw_end)
         return err_set(ERR_INVALID, "%td bytes of the body belong to no input",
                        r->raw_end - r->raw);
-    if (r->r->n_inputs == 0) return err_set(ERR_INVALID, "inputs are missing");
     return ERR_OK;
 }
 

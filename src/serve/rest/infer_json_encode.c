@@ -216,7 +216,10 @@ static Err put_parameters(JsonWriter *p, const InferResponse *r) {
         if (i > 0) TRY(put(p, ","));
         TRY(put_text(p, text_of(n->key)));
         TRY(put(p, ":"));
-        TRY(n->text != NULL ? put_text(p, text_of(n->text)) : put_number(p, n->number));
+        if (n->is_flag)
+            TRY(put(p, n->number != 0 ? "true" : "false"));
+        else
+            TRY(n->text != NULL ? put_text(p, text_of(n->text)) : put_number(p, n->number));
     }
     return put(p, "}");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "serve/rest/rest_int.h"
 
 enum {
@@ -148,6 +149,20 @@ static void reject(RestCall *c) {
     }
 }
 
+// A header that must not be repeated and is; NULL: there is none. Two readers of one request could
+// take different values of it.
+static const char *repeated_header(const Exchange *x) {
+    static const char *const single[] = {"inference-header-content-length", "x-request-timeout-ms",
+                                         "content-encoding", "x-cotenant-timing"};
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < x->n_headers; k++)
+            n += text_equal(x->headers[k].name, text_of(single[i]));
+        if (n > 1) return single[i];
+    }
+    return NULL;
+}
+
 static void head(void *self, Exchange *x) {
     RestListener *l = self;
     RestCall     *c = open_call(l->rest, x);
@@ -158,7 +173,13 @@ static void head(void *self, Exchange *x) {
         return;
     }
     route_find(x->method, x->path, l->where, &c->route);
-    if (c->route.kind <= ROUTE_BAD_NAME)
+    bool        safe = c->route.kind == ROUTE_LIVE || c->route.kind == ROUTE_READY;
+    const char *why = host_rule_refuses(&l->rule, x, safe), *twice = repeated_header(x);
+    char        text[80];
+    if (twice != NULL) (void)snprintf(text, sizeof text, "header %s occurs twice", twice);
+    if (why != NULL || twice != NULL)
+        rest_error(c, why != NULL ? 403 : 400, 0, why != NULL ? why : text);
+    else if (c->route.kind <= ROUTE_BAD_NAME)
         reject(c);
     else if (c->route.kind == ROUTE_INFER)
         rest_infer_head(c);
@@ -196,8 +217,9 @@ static void ended(void *self, Exchange *x, bool sent) {
         engine_trace_stop(l->rest->trace);
 }
 
-ExchangeHandler rest_handler(Rest *r, uint32_t where) {
+ExchangeHandler rest_handler(Rest *r, uint32_t where, const char *address) {
     RestListener *l = &r->listeners[r->n_listeners++];
-    *l = (RestListener){r, where};
+    *l = (RestListener){.rest = r, .where = where};
+    host_rule_init(&l->rule, r->o.set, address);
     return (ExchangeHandler){.head = head, .request = request, .ended = ended, .self = l};
 }

@@ -28,6 +28,6 @@ typedef struct RestOptions {
 MUST_USE Err rest_create(Rest **out, const RestOptions *o);
 void         rest_destroy(Rest *r);  // accepts NULL; its listeners are closed
 
-// where: any of ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN. At most REST_LISTENERS times; valid as long as
-// r.
-ExchangeHandler rest_handler(Rest *r, uint32_t where);
+// where: any of ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN. address: of the listener. At most
+// REST_LISTENERS times; valid as long as r.
+ExchangeHandler rest_handler(Rest *r, uint32_t where, const char *address);

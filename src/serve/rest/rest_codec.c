@@ -1,54 +1,15 @@
 // RestCodec: decompresses and decodes the body of a REST inference, encodes its response.
-#include "base/coroutine.h"
 #include "base/err.h"
-#include "net/inflate.h"
 #include "serve/rest/rest_int.h"
 
 // Estimated nanoseconds: per byte of JSON, per byte of binary data, per element of a response. Of a
 // compressed body only a bound is known.
 enum { JSON_BYTES_NS = 2, BINARY_BYTES = 2, PACKED_NS = 1000000 };
 enum { NUMBER_NS = 40, DOUBLE_NS = 150, TEXT_NS = 60 };
-enum { INFLATE_BYTES = 65536, INFLATE_NS = 100000 };
-
-// Appends to the text at the end of the arena; nothing else is allocated meanwhile.
-static Err unpack_more(InferCall *call, size_t *len, bool *done) {
-    size_t left = call->max_body - *len, room = left < INFLATE_BYTES ? left + 1 : INFLATE_BYTES;
-    size_t made = 0, mark = call->arena.used;
-    unsigned char *to = arena_try(&call->arena, room, 1, 1);
-    if (to == NULL) return err_set(ERR_LIMIT, "out of memory for the body (`request_mb`)");
-    TRY(inflate_step(call->inflate, to, room, &made, done));
-    *len += made;
-    if (*len > call->max_body)
-        return err_set(ERR_LIMIT, "body exceeds %zu bytes after decompression (`body_mb`)",
-                       call->max_body);
-    arena_rewind(&call->arena, mark + made);
-    coroutine_point(INFLATE_NS);
-    return ERR_OK;
-}
-
-// Decompresses the body into the arena, its binary part on a multiple of TENSOR_ALIGN.
-static Err unpack(InferCall *call) {
-    InferBody *b = &call->body;
-    size_t     len = 0, header = b->header == SIZE_MAX ? 0 : b->header % TENSOR_ALIGN;
-    bool       done = false;
-    Str        packed = {(const char *)b->at, b->len};
-    TRY(inflate_begin(&call->inflate, b->packing, packed));
-    unsigned char *base = arena_try(&call->arena, TENSOR_ALIGN - header, 1, TENSOR_ALIGN);
-    if (base == NULL) return err_set(ERR_LIMIT, "out of memory for the body (`request_mb`)");
-    while (!done) TRY(unpack_more(call, &len, &done));
-    inflate_end(call->inflate);
-    call->inflate = NULL;
-    b->at = base + TENSOR_ALIGN - header;
-    b->len = len;
-    b->packing = INFLATE_NONE;
-    if (b->header != SIZE_MAX && b->header > len)
-        return err_set(ERR_INVALID, "Inference-Header-Content-Length is larger than the body");
-    return ERR_OK;
-}
 
 static Err decode(InferCall *call) {
     const InferBody *b = &call->body;
-    if (b->packing != INFLATE_NONE) TRY(unpack(call));
+    if (b->packing != INFLATE_NONE) TRY(infer_body_unpack(call));
     return infer_json_decode(b->at, b->len, b->header, &call->arena, &call->request);
 }
 

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "serve/models/model_override.h"
 #include "serve/server_metadata.h"
 #include "serve/rest/rest_int.h"
 
-static json_t *shape_json(const Tensor *t) {
+json_t *rest_shape_json(const Tensor *t) {
     json_t *dims = json_array();
     for (int32_t d = 0; d < t->rank; d++)
         json_array_append_new(dims, json_integer(t->dims[d] < 0 ? -1 : t->dims[d]));
@@ -18,19 +19,19 @@ static json_t *specs_json(const TensorSpec *s, uint32_t n) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < n; i++) {
         const char *type = infer_type_name(s[i].type.dtype);
-        json_array_append_new(list,
-                              json_pack("{s:s,s:s,s:o}", "name", s[i].name, "datatype",
-                                        type != NULL ? type : "", "shape", shape_json(&s[i].type)));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "name", s[i].name, "datatype",
+                                              type != NULL ? type : "", "shape",
+                                              rest_shape_json(&s[i].type)));
     }
     return list;
 }
 
-static json_t *server_json(void) {
+static json_t *server_json(const Rest *r) {
     json_t *list = json_array();
     for (const char *const *e = metadata_extensions; *e != NULL; e++)
         json_array_append_new(list, json_string(*e));
-    return json_pack("{s:s,s:s,s:o}", "name", "cotenant", "version", COTENANT_VERSION, "extensions",
-                     list);
+    return json_pack("{s:s,s:s,s:o}", "name", r->o.set->server_name, "version", COTENANT_VERSION,
+                     "extensions", list);
 }
 
 static json_t *model_json(const ModelRegistry *f, const ModelInfo *s) {
@@ -59,47 +60,13 @@ static json_t *models_json(const ModelRegistry *f) {
     return json_pack("{s:o}", "models", list);
 }
 
-// Triton's configuration leaves out the batch dimension.
-static json_t *config_specs(const TensorSpec *s, uint32_t n, bool batched) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t    number;
-        const char *type = metadata_triton_type(s[i].type.dtype, &number);
-        json_t     *dims = shape_json(&s[i].type);
-        if (batched) json_array_remove(dims, 0);
-        json_array_append_new(
-            list, json_pack("{s:s,s:s,s:o}", "name", s[i].name, "data_type", type, "dims", dims));
-    }
-    return list;
-}
-
-static json_t *qos_json(const ModelInfo *s) {
-    MetadataRow rows[METADATA_ROWS];
-    json_t     *all = json_object();
-    metadata_qos(s, rows);
-    for (uint32_t i = 0; i < METADATA_ROWS; i++)
-        json_object_set_new(all, rows[i].key, json_pack("{s:s}", "string_value", rows[i].value));
-    return all;
-}
-
-static json_t *config_json(const ModelInfo *s) {
-    const TenantSettings *set = &s->config->set;
-    int                   most = metadata_max_batch(s);
-    return json_pack(
-        "{s:s,s:s,s:s,s:i,s:o,s:o,s:{s:{s:i}},s:{s:{s:i}},s:o}", "name", s->name, "platform",
-        metadata_config_platform, "backend", metadata_backend, "max_batch_size", most, "input",
-        config_specs(s->signature.inputs, s->signature.n_inputs, most > 0), "output",
-        config_specs(s->signature.outputs, s->signature.n_outputs, most > 0), "version_policy",
-        "latest", "num_versions", set->versions, "dynamic_batching", "default_queue_policy",
-        "max_queue_size", set->queue, "parameters", qos_json(s));
-}
-
 static void send_stats(RestCall *c) {
     Rest *r = c->rest;
     Str   out, name = {c->route.name, strlen(c->route.name)};
     Str   version = {c->route.version, strlen(c->route.version)};
     if (name.len > 0 && registry_find(r->o.registry, name, version) == NULL) {
-        rest_error(c, 404, 0, "no such model");
+        char why[METADATA_UNKNOWN];
+        rest_error(c, 404, 0, metadata_unknown(name, version, why));
         return;
     }
     if (name.len == 0) name.at = NULL;
@@ -123,34 +90,38 @@ static void send_model(RestCall *c) {
     Str        name = {c->route.name, strlen(c->route.name)};
     Str        version = {c->route.version, strlen(c->route.version)};
     ModelInfo *s = registry_find(c->rest->o.registry, name, version);
-    char       why[200];
-    (void)snprintf(why, sizeof why, "model '%s' is not %s", c->route.name,
-                   s == NULL ? "known" : "ready");
+    char       why[METADATA_UNKNOWN];
+    (void)snprintf(why, sizeof why, "model '%s' is not ready", c->route.name);
     if (s == NULL)
-        rest_error(c, 404, 0, why);
+        rest_error(c, 404, 0, metadata_unknown(name, version, why));
     else if (c->route.kind == ROUTE_MODEL_READY)
         send_ready(c, s->state == MODEL_READY && s->quarantined <= c->x->arrived, why);
     else if (s->state != MODEL_READY)
         rest_error(c, 503, 1, why);
     else
         rest_json(c, 200,
-                  c->route.kind == ROUTE_CONFIG ? config_json(s)
+                  c->route.kind == ROUTE_CONFIG ? rest_config_json(s)
                                                 : model_json(c->rest->o.registry, s));
 }
 
 void rest_info(RestCall *c) {
     const RestOptions *o = &c->rest->o;
     switch (c->route.kind) {
-    case ROUTE_SERVER: rest_json(c, 200, server_json()); break;
+    case ROUTE_SERVER: rest_json(c, 200, server_json(c->rest)); break;
     case ROUTE_LIVE: rest_json(c, 200, json_pack("{s:b}", "live", 1)); break;
     case ROUTE_READY: send_ready(c, o->ready(o->self), "server is not ready"); break;
     case ROUTE_MODELS: rest_json(c, 200, models_json(o->registry)); break;
     case ROUTE_STATS: send_stats(c); break;
+    case ROUTE_TRACE_SETTING:
+    case ROUTE_LOGGING: rest_settings(c); break;
+    case ROUTE_REGIONS: rest_json(c, 200, json_array()); break;
+    case ROUTE_UNREGISTER: rest_text(c, 200, "application/json", "", 0); break;
+    case ROUTE_REGISTER: rest_error(c, 400, 0, SHARED_MEMORY_REJECTED); break;
     default: send_model(c); break;
     }
 }
 
-// Repository endpoints. Models and configurations cannot be uploaded.
+// Repository endpoints. Files cannot be uploaded.
 
 // The body may be {"ready":true}: only models that are ready. False: it is something else.
 static bool only_ready(const RestCall *c, bool *out) {
@@ -188,44 +159,54 @@ static void send_index(RestCall *c) {
 
 static void changed(void *self, const char *why) {
     RestCall *c = self;
+    char      text[512];
     c->waiting = false;
-    if (c->x == NULL)
+    if (c->x == NULL) {
         rest_free(c);
-    else if (why != NULL)
-        rest_error(c, 400, 0, why);
-    else
+    } else if (why != NULL) {
+        (void)snprintf(text, sizeof text, "failed to %s '%s': %s",
+                       c->route.kind == ROUTE_LOAD ? "load" : "unload", c->route.name, why);
+        rest_error(c, 400, 0, text);
+    } else {
         rest_text(c, 200, "application/json", "", 0);
+    }
 }
 
-// Uploaded files or configurations are rejected, not ignored.
-static bool uploads_files(const RestCall *c) {
-    json_t *doc;
-    if (c->x->body_len == 0) return false;
-    if (json_parse("body", (const char *)c->x->body, c->x->body_len, &doc) != ERR_OK) return true;
-    json_t     *parameters = json_object_get(doc, "parameters");
+// The parameters of a load: a configuration may be given, files may not.
+static Err read_load(const RestCall *c, ModelOverride *out) {
+    json_t     *doc = NULL, *value;
     const char *key;
-    json_t     *value;
-    bool        found = false;
-    json_object_foreach(parameters, key, value) {
-        found = found || strcmp(key, "config") == 0 || strncmp(key, "file:", 5) == 0;
+    Err         e = ERR_OK;
+    *out = (ModelOverride){0};
+    if (c->x->body_len == 0) return ERR_OK;
+    TRY(json_parse("body", (const char *)c->x->body, c->x->body_len, &doc));
+    json_object_foreach(json_object_get(doc, "parameters"), key, value) {
+        if (e != ERR_OK) continue;
+        if (strncmp(key, "file:", 5) == 0) e = err_set(ERR_UNSUPPORTED, UPLOAD_REJECTED);
+        if (strcmp(key, "config") != 0) continue;
+        e = json_is_string(value)
+                ? model_override_parse((Str){json_string_value(value), json_string_length(value)},
+                                       out)
+                : err_set(ERR_INVALID, "parameters.config is not a string of JSON");
     }
     json_decref(doc);
-    return found;
+    return e;
 }
 
 void rest_admin(RestCall *c) {
     ModelRegistry *f = c->rest->o.registry;
+    ModelOverride  override;
     if (c->route.kind == ROUTE_INDEX) {
         send_index(c);
         return;
     }
-    if (uploads_files(c)) {
-        rest_error(c, 400, 0, UPLOAD_REJECTED);
+    if (read_load(c, &override) != ERR_OK) {
+        changed(c, err_why());
         return;
     }
     c->waiting = true;
     if (c->route.kind == ROUTE_LOAD)
-        registry_load(f, c->route.name, changed, c);
+        registry_load(f, c->route.name, &override, changed, c);
     else
         registry_unload(f, c->route.name, changed, c);
 }

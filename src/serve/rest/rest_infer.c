@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "serve/rest/rest_int.h"
+#include "serve/server_metadata.h"
 
 enum { DAY_MS = 86400000 };
 
@@ -27,10 +28,8 @@ void rest_infer_head(RestCall *c) {
     Str          version = {route->version, strlen(route->version)};
     uint64_t     header;
     if (registry_find(c->rest->o.registry, model, version) == NULL) {
-        char why[200];
-        (void)snprintf(why, sizeof why, "model '%s'%s%s is not known", route->name,
-                       version.len > 0 ? " version " : "", route->version);
-        rest_error(c, 404, 0, why);
+        char why[METADATA_UNKNOWN];
+        rest_error(c, 404, 0, metadata_unknown(model, version, why));
         return;
     }
     x->keep_packed = true;

@@ -1,13 +1,17 @@
 // Internals of REST: a RestCall is an exchange with what its response needs until it was sent.
 #pragma once
 
+#include <string.h>
+
 #include "base/json.h"
+#include "serve/host_rule.h"
 #include "serve/rest/rest.h"
 #include "serve/observe/engine_trace.h"
 
 typedef struct RestListener {
     Rest    *rest;
     uint32_t where;  // ROUTE_MAIN, ROUTE_OPS, ROUTE_ADMIN
+    HostRule rule;
 } RestListener;
 
 typedef struct RestCall {
@@ -46,7 +50,12 @@ void rest_infer(RestCall *c);
 
 extern const InferCodec rest_codec;  // rest_codec.c
 
+// rest_config.c
+json_t *rest_config_json(const ModelInfo *s);
+void    rest_settings(RestCall *c);  // trace and log settings: read-only
+
 // rest_endpoints.c
-void rest_info(RestCall *c);   // server, models, readiness, config, statistics
-void rest_ops(RestCall *c);    // metrics, why, trace
-void rest_admin(RestCall *c);  // repository index, load, unload
+json_t *rest_shape_json(const Tensor *t);
+void    rest_info(RestCall *c);   // server, models, readiness, config, statistics
+void    rest_ops(RestCall *c);    // metrics, why, trace
+void    rest_admin(RestCall *c);  // repository index, load, unload

@@ -20,6 +20,11 @@ typedef enum RouteKind {
     ROUTE_MODEL,
     ROUTE_MODEL_READY,
     ROUTE_CONFIG,
+    ROUTE_TRACE_SETTING,
+    ROUTE_LOGGING,
+    ROUTE_REGIONS,  // of shared memory: none
+    ROUTE_UNREGISTER,
+    ROUTE_REGISTER,
     ROUTE_INFER,
     ROUTE_INDEX,
     ROUTE_LOAD,

@@ -55,6 +55,11 @@ static bool find_output(const ModelSignature *signature, Str name, uint32_t *out
     return false;
 }
 
+// Values of these types are ranked; BYTES, BOOL and 16-bit floating point are not.
+static bool can_classify(DType t) {
+    return t == DT_NONE || t == DT_F32 || t == DT_F64 || dtype_is_int(t);
+}
+
 static bool is_selected(const uint32_t *index, uint32_t n, uint32_t output) {
     for (uint32_t i = 0; i < n; i++)
         if (index[i] == output) return true;
@@ -73,6 +78,10 @@ Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
         if (is_selected(index, i, at))
             return err_set(ERR_INVALID, "outputs[%u]: '%s' is requested twice", i,
                            signature->outputs[at].name);
+        if (w->classes > 0 && !can_classify(signature->outputs[at].type.dtype))
+            return err_set(ERR_INVALID, "outputs[%u]: '%s' is %s, which has no classification", i,
+                           signature->outputs[at].name,
+                           infer_type_name(signature->outputs[at].type.dtype));
         index[i] = at;
         binary[i] = w->has_binary ? w->binary : r->binary;
     }
@@ -83,6 +92,15 @@ Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
         binary[i] = r->binary;
     }
     *n = signature->n_outputs;
+    return ERR_OK;
+}
+
+Err infer_add_flag(InferResponse *r, const char *key, bool value, Arena *a) {
+    InferParameter *all = arena_try_new(a, InferParameter, r->n_parameters + 1);
+    if (all == NULL) return err_set(ERR_LIMIT, "out of memory for a parameter of the response");
+    if (r->n_parameters > 0) memcpy(all, r->parameters, r->n_parameters * sizeof *all);
+    all[r->n_parameters++] = (InferParameter){.key = key, .number = value, .is_flag = true};
+    r->parameters = all;
     return ERR_OK;
 }
 

@@ -16,8 +16,9 @@ typedef struct InferTensor {
 } InferTensor;
 
 typedef struct InferRequestedOutput {
-    Str  name;
-    bool binary, has_binary;  // has_binary: `binary` was given for this output
+    Str     name;
+    bool    binary, has_binary;  // has_binary: `binary` was given for this output
+    int64_t classes;             // classification: the highest values to report; 0: the tensor
 } InferRequestedOutput;
 
 typedef struct InferRequest {  // lives in the body and the arena it was decoded with
@@ -28,7 +29,7 @@ typedef struct InferRequest {  // lives in the body and the arena it was decoded
     bool    timing;      // parameters.timing: report timing in the response
     bool    binary;      // default for outputs
     bool raw_body;  // the body is the data of the only input; inputs[0] has neither name nor type
-    bool raw;       // gRPC: raw contents, in request and response
+    bool raw;       // gRPC: the request has raw contents; responses always do
     InferTensor          *inputs;
     InferRequestedOutput *requested;  // [n_requested]; none: all outputs
     uint32_t              n_inputs, n_requested;
@@ -38,6 +39,8 @@ typedef struct TensorSpec {  // declared input or output of a model
     const char *name;
     Tensor      type;  // without data; open dimensions are DIM_UNKNOWN
     bool        optional;
+    const Str  *labels;  // [n_labels] names of the classes, by index; outputs only
+    uint32_t    n_labels;
 } TensorSpec;
 
 typedef struct ModelSignature {
@@ -49,6 +52,7 @@ typedef struct InferParameter {  // of a response
     const char *key;
     const char *text;  // NULL: use number
     double      number;
+    bool        is_flag;  // number is 0 or 1 and means false or true
 } InferParameter;
 
 typedef struct InferResponse {
@@ -88,11 +92,15 @@ MUST_USE Err infer_json_decode(unsigned char *body, size_t len, size_t header, A
 MUST_USE Err infer_json_encode(const InferResponse *r, size_t most, Arena *a, struct iovec *pieces,
                                uint32_t *n_pieces, size_t *header);
 
+// Adds a parameter that is true or false to a response. ERR_LIMIT: out of memory.
+MUST_USE Err infer_add_flag(InferResponse *r, const char *key, bool value, Arena *a);
+
 // gRPC (grpc/infer_proto_*.c): ModelInferRequest and ModelInferResponse, without the frame prefix.
 MUST_USE Err infer_proto_decode(const unsigned char *message, size_t len, Arena *a,
                                 InferRequest *out);
-MUST_USE Err infer_proto_encode(const InferResponse *r, bool raw, size_t most, Arena *a,
-                                struct iovec *pieces, uint32_t *n_pieces);
+// Outputs are raw contents whatever the inputs were, as Triton's clients expect.
+MUST_USE Err infer_proto_encode(const InferResponse *r, size_t most, Arena *a, struct iovec *pieces,
+                                uint32_t *n_pieces);
 
 // Binary tensor data, little-endian. t has type and shape; its data is bytes itself if aligned,
 // else a copy in a. ERR_INVALID: it does not match the shape.

@@ -10,7 +10,7 @@ import time
 
 import model
 import harness
-from h2 import H2, blob, message
+from h2 import DATA, END_STREAM, H2, blob, frame, message
 from harness import Server, check, item, main, play, read_all
 from wire import answers, request, told
 
@@ -90,8 +90,9 @@ def names(ctx):
     for name in ("nobody", "etc", "passwd", "model.onnx", "1", "Echo"):
         got = admin(s, request(path=f"/v2/repository/models/{name}/load"))
         check(got[0][0] in (400, 404), f"{name}: {got[0][0]}")
-    for body in (b'{"parameters":{"config":"{}"}}', b'{"parameters":{"file:1/model.onnx":"AAAA"}}', b"{", b"[" * 30000,
-                 b'{"parameters":{"file:../../x":"AAAA"}}'):
+    for body in (b'{"parameters":{"config":"{"}}', b'{"parameters":{"config":{}}}', b'{"parameters":{"config":"[[[["}}',
+                 b'{"parameters":{"config":"{\\"backend\\":\\"x\\",\\"default_model_filename\\":\\"/etc/passwd\\"}"}}',
+                 b'{"parameters":{"file:1/model.onnx":"AAAA"}}', b"{", b"[" * 30000, b'{"parameters":{"file:../../x":"AAAA"}}'):
         got = admin(s, request(path="/v2/repository/models/echo/load", body=body))
         check(got[0][0] == 400, f"{body[:40]}: {got[0][0]}")
     check(index(s) == before and echo(s) == 200, "something has changed")
@@ -256,6 +257,46 @@ def broken_configuration(_):
                 for _ in range(20):
                     s.process.send_signal(signal.SIGHUP)
             return play(s, {"run": run})
+
+
+def unload(server, host="localhost", headers=()):
+    """The status of an unload over REST and over gRPC, as a browser would send it."""
+    got = server.send(request(path="/v2/repository/models/echo/unload", headers=headers).replace(
+        b"Host: localhost", f"Host: {host}".encode()))
+    with H2(server) as c:
+        extra = [tuple(line.lower().split(": ", 1)) for line in headers]
+        stream, out = c.headers("/inference.GRPCInferenceService/RepositoryModelUnload", extra=extra)
+        if host != "localhost":
+            out = c.headers("/inference.GRPCInferenceService/RepositoryModelUnload", extra=extra, stream=stream, authority=host)[1]
+        data = message(blob(2, "echo"))
+        c.send(out + frame(DATA, END_STREAM, stream, data))
+        return answers(got)[0][0], c.answer(stream)["grpc"]
+
+
+@item("A8", "requests of web pages: other names (DNS rebinding) and other sites", own=True)
+def web_pages(_):
+    with Server("zoo:lstm_kws", REPOSITORY, flags=["--admin", "http"]) as s:
+        def run(_):
+            for host in ("evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example", "10.0.0.1"):
+                check(unload(s, host) == (403, PERMISSION_DENIED), f"Host: {host}: {unload(s, host)}")
+                got = answers(s.send(request("GET", "/metrics").replace(b"localhost", host.encode()), port="metrics"))
+                check(got[0][0] == 403 and "hosts" in told(got[0]), f"metrics, Host: {host}: {got[0]}")
+            for lines in (["Origin: http://evil.example"], ["Origin: null"], ["Origin: http://localhost:1"],
+                          ["Sec-Fetch-Site: cross-site"], ["Origin: http://localhost", "Origin: http://evil.example"]):
+                check(unload(s, headers=lines) == (403, PERMISSION_DENIED), f"{lines}: {unload(s, headers=lines)}")
+                got = answers(s.send(request(path="/v2/models/echo/infer", headers=lines, body=ECHO)))
+                check(got[0][0] == 403 and "origins" in told(got[0]), f"infer, {lines}: {got[0]}")
+            got = answers(s.send(request("GET", "/v2/health/live", headers=["Origin: http://evil.example"])))
+            check(got[0][0] == 200, f"health: {got[0]}")
+            check(echo(s) == 200, "it was unloaded all the same")
+            check(unload(s, headers=["Origin: http://localhost"]) == (200, 0), "its own origin")
+        play(s, {"run": run})
+    with Server("zoo:lstm_kws", REPOSITORY, flags=["--admin", "http", "--hosts", "models.example", "--origins", "https://app.example"]) as s:
+        def allowed(_):
+            check(unload(s, "other.example") == (403, PERMISSION_DENIED), "another name")
+            check(unload(s, headers=["Origin: https://app.example.evil"]) == (403, PERMISSION_DENIED), "another site")
+            check(unload(s, "models.example:8000", ["Origin: https://app.example", "Sec-Fetch-Site: cross-site"]) == (200, 0), "allowed")
+        return play(s, {"run": allowed})
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def served(server, model="lstm_kws", n=5):
 def hold(server, path, declared, sent):
     """A connection that declares a body and sends some of it."""
     s = server.raw()
-    s.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {declared}\r\n\r\n".encode())
+    s.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {declared}\r\n\r\n".encode())
     with contextlib.suppress(OSError):
         s.sendall(bytes(sent))
     return s

@@ -604,7 +604,7 @@ def f6_files(_):
         check((-9, False) in seen, "no process was killed")
 
 
-@item("F12", "what was written is cut short: it is done without", own=True)
+@item("F12", "what was written is cut short: a server that is told to use it refuses and leaves it", own=True)
 def f12_truncated(_):
     with World() as w:
         w.plain()
@@ -618,14 +618,25 @@ def f12_truncated(_):
             for n in sorted(cuts)[:None if LONG else 2]:
                 with open(path, "wb") as f:
                     f.write(whole[:n])
-                w.start()
-                w.plain()
-                check(w.server.stop() == 0, f"{path} of {n} bytes")
+                w.start(wait=0)
+                if n == 0:
+                    w.server.wait_ready(120)
+                    check(w.server.stop() == 0, f"{path} of {n} bytes")
+                    continue
+                check(w.server.process.wait(60) == 3 and path in w.server.said(), w.server.said())
+                with open(path, "rb") as f:
+                    check(f.read() == whole[:n], f"{path} of {n} bytes was replaced")
+                w.server.stop()
 
 
 @item("F12b", "a place where nothing can be kept: it is said, and done without", own=True)
 def f12_no_store(_):
-    with World(env={"COTENANT_STORE": "/proc/nowhere/store"}) as w:
+    with World(env={"COTENANT_STORE": "/proc/nowhere/store"}, start=False) as w:
+        w.start(wait=0)
+        check(w.server.process.wait(60) == 3 and "/proc/nowhere" in w.server.said(), w.server.said())
+        w.server.stop()
+        w.env.update({"COTENANT_STORE": "", "XDG_CACHE_HOME": "/proc/nowhere"})
+        w.start()
         w.plain()
         check("measured profiles are not stored" in w.server.said(), w.server.said())
 

@@ -1,10 +1,13 @@
 """Group G: gRPC and HTTP/2."""
+import gzip
 import signal
 import struct
 import threading
 import time
+import zlib
 
 import h2
+from crowd import Crowd, fresh
 from h2 import H2, Model, blob, frame, message, number
 from harness import MODELS, USUAL, Server, check, item, main
 
@@ -140,10 +143,20 @@ def large(ctx):
 @item("G5", "compressed messages, unknown encodings")
 def compressed(ctx):
     s, body = ctx.server, Model(ctx.server, "lstm_kws").request()
-    for encoding in ("gzip", "deflate", "snappy", "x" * 100):
+    for encoding in ("snappy", "x" * 100):
         got = one(s, b"\1" + message(body)[1:], [("grpc-encoding", encoding)])
         check(got == UNIMPLEMENTED, f"{encoding}: {got}")
-    check(one(s, b"\1" + message(body)[1:]) == UNIMPLEMENTED, "the flag alone")
+    for encoding, pack in (("gzip", gzip.compress), ("deflate", zlib.compress)):
+        how, packed = [("grpc-encoding", encoding)], pack(body)
+        check(one(s, b"\1" + message(packed)[1:], how) == OK, encoding)
+        check(one(s, b"\1" + message(body)[1:], how) == INVALID, f"{encoding}: not compressed")
+        for cut in range(0, len(packed), 1 + len(packed) // 16):
+            check(one(s, b"\1" + message(packed[:cut])[1:], how) == INVALID, f"{encoding}: cut at {cut}")
+        bomb = pack(body + blob(2000, bytes(20 << 20)))
+        got = one(s, b"\1" + message(bomb)[1:], how)
+        check(got == EXHAUSTED, f"{encoding}: 20 MB of zeros: {got}")
+        check(one(s, b"\1" + message(packed)[1:], how + how) == INVALID, f"{encoding}: the header twice")
+    check(one(s, b"\1" + message(body)[1:]) == INVALID, "the flag alone")
     check(one(s, b"\2" + message(body)[1:]) == INVALID, "a flag of 2")
     check(one(s, message(body), [("grpc-encoding", "gzip")]) == OK, "a message that is not compressed after all")
 
@@ -228,6 +241,25 @@ class Caller(threading.Thread):
     def last(self):
         """Calls beyond it were never accepted, and a client knows that."""
         return self.c.last if hasattr(self.c, "last") else 1 << 31
+
+
+def half(settings=((1, 0),), streams=1, body=b""):
+    """The bytes of a connection with calls that are not complete."""
+    out = h2.PREFACE + frame(h2.SETTINGS, 0, 0, b"".join(struct.pack(">HI", *one) for one in settings))
+    for stream in range(1, 2 * streams, 2):
+        block = b"".join(h2.literal(*one) for one in ((":method", "POST"), (":scheme", "http"), (":path", h2.SERVICE + "ModelInfer"),
+                                                      (":authority", "localhost"), ("content-type", "application/grpc"), ("te", "trailers")))
+        out += frame(h2.HEADERS, h2.END_HEADERS, stream, block) + (frame(h2.DATA, 0, stream, body) if body else b"")
+    return out
+
+
+@item("G11", "more connections than allowed, all unfinished, opened anew when closed: newcomers are served", flags=["--connections", "256"])
+def crowds(ctx):
+    for name, data in (("no byte", b""), ("half a preface", h2.PREFACE[:10]), ("idle", half(streams=0)),
+                       ("calls without a body", half(streams=3)), ("half a message", half(body=b"\0\0\0\1\0x"))):
+        with Crowd(ctx.server, 400, data, port="grpc"):
+            good = fresh(lambda: one(ctx.server, message(b""), method="ServerLive") == OK)
+            check(good >= 48, f"{name}: {good} of 50 newcomers were served")
 
 
 @item("G9", "told to stop under load: every call that was accepted is answered", own=True)

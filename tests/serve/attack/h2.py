@@ -70,11 +70,11 @@ class H2:
             self.closed = True
             return False
 
-    def headers(self, path, end=False, stream=None, extra=(), flags=END_HEADERS):
+    def headers(self, path, end=False, stream=None, extra=(), flags=END_HEADERS, authority="localhost"):
         if stream is None:
             stream, self.next = self.next, self.next + 2
         block = literal(":method", "POST") + literal(":scheme", "http") + literal(":path", path)
-        block += literal(":authority", "here") + literal("content-type", "application/grpc")
+        block += literal(":authority", authority) + literal("content-type", "application/grpc")
         block += literal("te", "trailers") + b"".join(literal(*one) for one in extra)
         return stream, frame(HEADERS, flags | (END_STREAM if end else 0), stream, block)
 

@@ -10,6 +10,7 @@ import zlib
 
 import model
 import harness
+from crowd import Crowd, fresh
 from harness import Failed, SANE, Server, check, item, main, read_all, status_of
 from wire import LIVE, answers, bomb, one, refused, request, told, valid
 
@@ -22,7 +23,7 @@ def served(server):
     check(server.infer("lstm_kws")[0] == 200, "an honest request is not served any more")
 
 
-def head(*lines, first="POST " + INFER + " HTTP/1.1", host="Host: x"):
+def head(*lines, first="POST " + INFER + " HTTP/1.1", host="Host: localhost"):
     return "\r\n".join([first] + ([host] if host else []) + list(lines)).encode("latin-1") + b"\r\n\r\n"
 
 
@@ -37,9 +38,9 @@ ROWS = [
     ("Content-Length beyond 64 bits", 400, head("Content-Length: 18446744073709551621") + b"hello"),
     ("space before the colon", 400, head("Content-Length : 5") + b"hello"),
     ("folded header", 400, head("X-A: a", " b", "Content-Length: 0")),
-    ("bare LF", 400, b"GET /v2 HTTP/1.1\nHost: x\n\n"),
+    ("bare LF", 400, b"GET /v2 HTTP/1.1\nHost: localhost\n\n"),
     ("missing Host", 400, head("Content-Length: 0", host=None)),
-    ("two Host", 400, head("Host: y", "Content-Length: 0")),
+    ("two Host", 400, head("Host: localhost", "Content-Length: 0")),
     ("NUL in a value", 400, head("X-A: a\0b", "Content-Length: 0")),
     ("Transfer-Encoding: xchunked", 400, head("Transfer-Encoding: xchunked") + b"0\r\n\r\n"),
     ("chunked, identity", 400, head("Transfer-Encoding: chunked, identity") + b"0\r\n\r\n"),
@@ -51,8 +52,8 @@ ROWS = [
     ("HTTP/9.9", 505, head(first="GET /v2 HTTP/9.9")),
 ]
 MORE = [
-    ("LF alone after a header", 400, b"GET /v2 HTTP/1.1\r\nHost: x\nX-A: b\r\n\r\n"),
-    ("CR alone", 400, b"GET /v2 HTTP/1.1\r\nHost: x\rX-A: b\r\n\r\n"),
+    ("LF alone after a header", 400, b"GET /v2 HTTP/1.1\r\nHost: localhost\nX-A: b\r\n\r\n"),
+    ("CR alone", 400, b"GET /v2 HTTP/1.1\r\nHost: localhost\rX-A: b\r\n\r\n"),
     ("chunk without CR", 400, head("Transfer-Encoding: chunked") + b"1\na\r\n0\r\n\r\n"),
     ("chunk longer than it says", 400, head("Transfer-Encoding: chunked") + b"1\r\nab\r\n0\r\n\r\n"),
     ("negative chunk", 400, head("Transfer-Encoding: chunked") + b"-1\r\n\r\n"),
@@ -66,7 +67,7 @@ MORE = [
     ("hexadecimal Content-Length", 400, head("Content-Length: 0x5") + b"hello"),
     ("empty Content-Length", 400, head("Content-Length:") + b"hello"),
     ("1,000 headers", 431, head(*[f"X-{i}: a" for i in range(1000)])),
-    ("no version", 400, b"GET /v2\r\nHost: x\r\n\r\n"),
+    ("no version", 400, b"GET /v2\r\nHost: localhost\r\n\r\n"),
     ("control character in the target", 400, head(first="GET /v2\x01 HTTP/1.1")),
     ("header without a name", 400, head(": a")),
     ("HTTP/2 preface", 505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
@@ -139,7 +140,7 @@ def drip(server, start, more, pause, limit):
 @item("H3", "headers, then a body, a byte at a time: 408 by an absolute timer", flags=SLOW)
 def slow(ctx):
     s = ctx.server
-    cases = [("headers", b"GET /v2 HTTP/1.1\r\nHost: x\r\nX-A: ", b"a", 0.4),
+    cases = [("headers", b"GET /v2 HTTP/1.1\r\nHost: localhost\r\nX-A: ", b"a", 0.4),
              ("body", head("Content-Length: 100000") + b'{"inputs":[', b" ", 1),
              ("chunks", head("Transfer-Encoding: chunked"), b"1\r\n \r\n", 1)]
     told_late = {}
@@ -239,7 +240,7 @@ def pipelined_unread(ctx):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.settimeout(1)
         try:
-            s.sendall((b"GET /v2/models/lstm_kws/stats HTTP/1.1\r\nHost: x\r\n\r\n") * 10000)
+            s.sendall((b"GET /v2/models/lstm_kws/stats HTTP/1.1\r\nHost: localhost\r\n\r\n") * 10000)
         except OSError:
             pass
         time.sleep(2.5)
@@ -384,7 +385,7 @@ def targets(ctx):
         if got[0][0] >= 400:
             why = told(got[0])
             check("<" not in why or "script" not in why, why)
-    check(status_of(ctx.server.send(b"GET /v2/\xc0\xaf HTTP/1.1\r\nHost: x\r\n\r\n")) == 400, "raw bytes")
+    check(status_of(ctx.server.send(b"GET /v2/\xc0\xaf HTTP/1.1\r\nHost: localhost\r\n\r\n")) == 400, "raw bytes")
 
 
 def explode(s, mib):
@@ -490,6 +491,29 @@ def descriptors(_):
         check(s.stop() == 0, "it did not stop well")
 
 
+PART = request(headers=["Content-Length: 1000"], length=False) + b"x"
+CROWDS = {"no byte": b"", "half a head": b"GET /v2/heal", "half a body": PART, "half a body after an answer": LIVE + PART,
+          "half a chunk": request(headers=["Transfer-Encoding: chunked"], length=False) + b"ff\r\nx",
+          "answers that are not read": LIVE * 2000}
+
+
+@item("H17", "more connections than allowed, all unfinished, opened anew when closed: newcomers are served", flags=["--connections", "256"])
+def crowds(ctx):
+    for name, data in CROWDS.items():
+        with Crowd(ctx.server, 400, data):
+            good = fresh(lambda: ctx.server.call("GET", "/v2/health/live", timeout=10)[0] == 200)
+            check(good >= 48, f"{name}: {good} of 50 newcomers were served")
+
+
+@item("H17b", "1,500 and 5,000 such connections against the built-in limit", long=True)
+def large_crowds(ctx):
+    for n in (1500, 5000):
+        for name, data in CROWDS.items():
+            with Crowd(ctx.server, n, data):
+                good = fresh(lambda: ctx.server.call("GET", "/v2/health/live", timeout=10)[0] == 200, 250)
+                check(good >= 238, f"{n} times {name}: {good} of 250 newcomers were served")
+
+
 @item("H15", "clients that are gone when the answer is written")
 def broken_pipe(ctx):
     data = valid(ctx.server)
@@ -501,7 +525,7 @@ def broken_pipe(ctx):
     for port in ("grpc", "metrics"):
         for _ in range(20):
             with ctx.server.raw(port) as c:
-                c.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+                c.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
                 c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     served(ctx.server)
 

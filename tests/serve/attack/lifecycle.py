@@ -58,7 +58,7 @@ class Clients:
 
     def request(self, sock):
         """One request on a connection: (status, whether the connection stays)."""
-        head = f"POST /v2/models/{self.model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(self.body)}\r\n"
+        head = f"POST /v2/models/{self.model}/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(self.body)}\r\n"
         head += "".join(f"{k}: {v}\r\n" for k, v in self.headers.items()) + "\r\n"
         sock.sendall(head.encode() + self.body)
         r = http.client.HTTPResponse(sock)
@@ -149,7 +149,7 @@ def l1(_):
 def l2(_):
     for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGINT)):
         with Server("zoo:lstm_kws", flags=["--drain-delay-ms", "30000"]) as s, s.raw() as slow:
-            slow.sendall(b"POST /v2/models/lstm_kws/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+            slow.sendall(b"POST /v2/models/lstm_kws/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
             time.sleep(0.2)
             s.process.send_signal(first)
             time.sleep(0.3)

@@ -119,7 +119,7 @@ def r8(ctx):
     phases = {e["ph"] for e in json.loads(body)["traceEvents"]}
     check({"M", "X", "b", "e"} <= phases, f"phases {phases}")
     with s.raw("metrics") as gone:
-        gone.sendall(b"GET /trace?seconds=2 HTTP/1.1\r\nHost: x\r\n\r\n")
+        gone.sendall(b"GET /trace?seconds=2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(0.2)
     end = time.monotonic() + 30
     while s.call("GET", "/trace?seconds=1", port="metrics")[0] != 200:

@@ -34,10 +34,30 @@ def rejected():
     """what is rejected"""
     for name in ["", "../../etc", "a;id", "$(id)", "x" * 10000, "r\u043ews"]:
         fails(Code.INVALID_ARGUMENT, "name has 1 to 128", lambda: ask("RepositoryModelLoad", {"model_name": name}))
-    fails(Code.INVALID_ARGUMENT, ".", lambda: ask("RepositoryModelLoad", {"model_name": "nobody"}))
-    for parameters in [{"file:1/model.onnx": {"bytes_param": b"x"}}, {"config": {"string_param": "{}"}}]:
-        fails(Code.INVALID_ARGUMENT, "cannot be uploaded",
-              lambda: ask("RepositoryModelLoad", {"model_name": "rows", "parameters": parameters}))
+    fails(Code.INVALID_ARGUMENT, "failed to load 'nobody'", lambda: ask("RepositoryModelLoad", {"model_name": "nobody"}))
+    fails(Code.INVALID_ARGUMENT, "failed to load.*cannot be uploaded", lambda: load({"file:1/model.onnx": {"bytes_param": b"x"}}))
+    for config in ["", "[]", "7", '"parameters": {"config": {{}}}', '{"max_batch_size":"many"}', '{"max_batch_size":-1}',
+                   '{"max_batch_size":1e99}', '{"input":[]}', '{"max_batch_size":4' + " " * 100]:
+        fails(Code.INVALID_ARGUMENT, "failed to load", lambda: load({"config": {"string_param": config}}))
+        status, body = rest("POST", "/v2/repository/models/rows/load", json.dumps({"parameters": {"config": config}}))
+        assert status == 400 and b"failed to load" in body, (status, body)
 
 
-run_all([index, reload, rejected])
+def load(parameters):
+    return ask("RepositoryModelLoad", {"model_name": "rows", "parameters": parameters})
+
+
+def override():
+    """a load that changes max_batch_size, until the next load"""
+    big = {"model_name": "rows", "raw_input_contents": [bytes(16 * 5)],
+           "inputs": [{"name": "x", "datatype": "FP32", "shape": [5, 4]}]}
+    load({"config": {"string_param": '{"max_batch_size":"4"}'}})
+    fails(Code.INVALID_ARGUMENT, "exceeds the 4", lambda: infer(big))
+    equal(rest("POST", "/v2/repository/models/rows/load", '{"parameters":{"config":"{\\"max_batch_size\\":5}"}}')[0], 200)
+    equal(len(infer(big).outputs), 2)
+    load({})
+    equal(len(infer({**big, "raw_input_contents": [bytes(16 * 9)],
+                     "inputs": [{"name": "x", "datatype": "FP32", "shape": [9, 4]}]}).outputs), 2)
+
+
+run_all([index, reload, rejected, override])

@@ -16,15 +16,17 @@ def server_metadata():
     """server metadata"""
     m = ask("ServerMetadata")
     equal(m, rest_json("/v2"))
-    equal(m["name"], "cotenant")
+    equal(m["name"], "triton")
+    assert "classification" in m["extensions"] and "cotenant_timing" in m["extensions"]
 
 
 def model_ready():
     """model readiness"""
     equal(ask("ModelReady", {"name": "rows"}), {"ready": True})
     equal(ask("ModelReady", {"name": "rows", "version": "1"}), {"ready": True})
-    fails(Code.NOT_FOUND, "'nobody' is not known", lambda: ask("ModelReady", {"name": "nobody"}))
-    fails(Code.NOT_FOUND, "not known", lambda: ask("ModelReady", {"name": "rows", "version": "7"}))
+    for unknown in [{"name": "nobody"}, {"name": "rows", "version": "7"}, {"name": "../etc"}, {}]:
+        equal(ask("ModelReady", unknown), {"ready": False}, unknown)
+    equal(rest("GET", "/v2/models/nobody/ready")[0], 404)
 
 
 def model_metadata():
@@ -37,7 +39,7 @@ def model_metadata():
             equal(m[key], other[key], key)
         equal(float(m["properties"]["target_ms"]), float(f"{other['parameters']['target_ms']:.6g}"))
     for name in ["../../etc", ""]:
-        fails(Code.NOT_FOUND, "not known", lambda: ask("ModelMetadata", {"name": name}))
+        fails(Code.NOT_FOUND, "Request for unknown model: .* is not found", lambda: ask("ModelMetadata", {"name": name}))
 
 
 def model_config():
@@ -46,12 +48,15 @@ def model_config():
         config, other = ask("ModelConfig", {"name": name})["config"], rest_json(f"/v2/models/{name}/config")
         for t in config["input"] + config["output"]:
             t["dims"] = [int(d) for d in t["dims"]]
-            t.pop("optional", None)
+        for t in other["input"] + other["output"]:
+            for key in ["is_shape_tensor", "allow_ragged_batch"]:
+                assert not t.pop(key, False)
         for key in ["name", "platform", "backend", "max_batch_size", "input", "output", "parameters",
-                    "dynamic_batching"]:
+                    "default_model_filename", "model_transaction_policy"]:
             equal(config.get(key), other.get(key), key)
-        equal(config["version_policy"]["latest"]["num_versions"], other["version_policy"]["latest"]["num_versions"])
-    fails(Code.NOT_FOUND, "not known", lambda: ask("ModelConfig", {"name": "nobody"}))
+        for key in ["version_policy", "dynamic_batching"]:  # neither is in force: a file without versions
+            assert key not in config and key not in other, key
+    fails(Code.NOT_FOUND, "Request for unknown model: .* is not found", lambda: ask("ModelConfig", {"name": "nobody"}))
 
 
 def statistics():
@@ -73,14 +78,14 @@ def statistics():
         equal(int(a["batch_size"]), b["batch_size"])
         equal(numbers(a["compute_infer"]), b["compute_infer"])
     equal(len(ask("ModelStatistics")["model_stats"]), 3)
-    fails(Code.NOT_FOUND, "not known", lambda: ask("ModelStatistics", {"name": "nobody"}))
+    fails(Code.NOT_FOUND, "Request for unknown model: .* is not found", lambda: ask("ModelStatistics", {"name": "nobody"}))
 
 
 def health_checks():
     """health"""
     for service in ["", "inference.GRPCInferenceService", "rows"]:
         equal(health.call("Check", {"service": service}), {"status": "SERVING"})
-    fails(Code.NOT_FOUND, "not known", lambda: health.call("Check", {"service": "nobody"}))
+    fails(Code.NOT_FOUND, "Request for unknown model: .* is not found", lambda: health.call("Check", {"service": "nobody"}))
     request, watch = health.methods["Watch"]
     fails(Code.UNIMPLEMENTED, "", lambda: list(watch(request(service=""))))
 
@@ -97,10 +102,43 @@ def administration():
 
 def unknown():
     """calls that the server does not have"""
-    method = client.channel.unary_unary(f"/{SERVICE.full_name}/SystemSharedMemoryStatus",
-                                        lambda b: b, lambda b: b)
+    method = client.channel.unary_unary(f"/{SERVICE.full_name}/Nothing", lambda b: b, lambda b: b)
     fails(Code.UNIMPLEMENTED, "no such method", lambda: method(b""))
 
 
+def shared_memory():
+    """shared memory: there is none"""
+    for kind in ["System", "Cuda"]:
+        equal(ask(f"{kind}SharedMemoryStatus"), {"regions": {}})
+        equal(ask(f"{kind}SharedMemoryUnregister"), {})
+        fails(Code.UNIMPLEMENTED, "send tensors in requests", lambda: ask(f"{kind}SharedMemoryRegister", {"name": "a"}))
+        path = f"/v2/{kind.lower()}sharedmemory"
+        equal(rest("GET", f"{path}/status"), (200, b"[]"))
+        equal(rest("POST", f"{path}/unregister"), (200, b""))
+        equal(rest("POST", f"{path}/region/a/unregister"), (200, b""))
+        equal(rest("POST", f"{path}/region/a/register", '{"key":"/a","byte_size":1}')[0], 400)
+
+
+def settings():
+    """trace and log settings are read-only"""
+    trace = ask("TraceSetting")["settings"]
+    equal({k: v["value"] for k, v in trace.items()},
+          {k: v if isinstance(v, list) else [v] for k, v in rest_json("/v2/trace/setting").items()})
+    equal(trace["trace_level"], {"value": ["OFF"]})
+    equal(ask("TraceSetting", {"model_name": "rows"})["settings"], trace)
+    equal(rest("GET", "/v2/models/rows/trace/setting")[0], 200)
+    fails(Code.NOT_FOUND, "unknown model", lambda: ask("TraceSetting", {"model_name": "nobody"}))
+    log = ask("LogSettings")["settings"]
+    equal({k: next(iter(v.values())) for k, v in log.items()}, rest_json("/v2/logging"))
+    equal(log["log_info"], {"bool_param": True})
+    change = "cannot be changed"
+    fails(Code.INVALID_ARGUMENT, change, lambda: ask("LogSettings", {"settings": {"log_info": {"bool_param": False}}}))
+    fails(Code.INVALID_ARGUMENT, change,
+          lambda: ask("TraceSetting", {"settings": {"trace_level": {"value": ["TIMESTAMPS"]}}}))
+    for path in ["/v2/logging", "/v2/trace/setting", "/v2/models/rows/trace/setting"]:
+        equal(rest("POST", path, "{}")[0], 200)
+        equal(rest("POST", path, '{"log_info":false}')[0], 400)
+
+
 run_all([live_and_ready, server_metadata, model_ready, model_metadata, model_config, statistics, health_checks,
-         administration, unknown])
+         administration, unknown, shared_memory, settings])

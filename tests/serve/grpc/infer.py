@@ -61,12 +61,12 @@ def raw_echo():
 
 
 def half_is_raw_only():
-    """FP16 has no typed contents; typed answers to typed requests"""
+    """FP16 has no typed contents; answers are raw"""
     inputs = [{**t, "contents": {VALUES[t["datatype"]][0]: VALUES[t["datatype"]][1]}} for t in echo(VALUES)]
     rejected("FP16", {"model_name": "echo", "inputs": inputs + echo(["FP16"])})
     a = infer(rows([1, 4], [1, 2, 3, 4]))
-    equal(list(a.raw_output_contents), [])
-    equal(len(a.outputs[0].contents.fp32_contents), 3)
+    equal([len(d) for d in a.raw_output_contents], [12, 4])
+    assert not a.outputs[0].HasField("contents")
 
 
 def typed_echo():
@@ -75,8 +75,7 @@ def typed_echo():
         a = infer({"model_name": f"echo_{t}", "inputs": [
             {"name": "in", "datatype": t, "shape": [2, 3], "contents": {field: values}}]})
         equal(a.outputs[0].datatype, t)
-        equal(list(a.raw_output_contents), [])
-        equal(list(getattr(a.outputs[0].contents, field)), values, t)
+        equal(list(a.raw_output_contents), [RAW[t]], t)
 
 
 def same_as_run():
@@ -86,8 +85,7 @@ def same_as_run():
         numbers = struct.unpack(f"<{4 * batch}f", data)
         want = run(model("rows"), {"x": ("<f4", [batch, 4], data)}, ["y", "sum"])
         a = infer(rows([batch, 4], numbers))
-        equal(floats(a.outputs[0].contents.fp32_contents), want["y"])
-        equal(floats(a.outputs[1].contents.fp32_contents), want["sum"])
+        equal(list(a.raw_output_contents), [want["y"], want["sum"]])
         b = infer({"model_name": "rows", "model_version": "1", "outputs": [{"name": "sum"}, {"name": "y"}],
                    "inputs": [{"name": "x", "datatype": "FP32", "shape": [batch, 4]}], "raw_input_contents": [data]})
         equal({o.name: d for o, d in zip(b.outputs, b.raw_output_contents)}, want)
@@ -116,6 +114,48 @@ def chosen_outputs():
     assert len(a.parameters) > 3
 
 
+def classes():
+    """classification: the highest values as text"""
+    def top(n, **more):
+        a = infer(rows([2, 4], [1, 2, 3, 4, 4, 3, 2, 1], outputs=[
+            {"name": "y", "parameters": {"classification": {"int64_param": n, **more}}}]))
+        return list(a.outputs[0].shape), a.outputs[0].datatype, texts(a.raw_output_contents[0])
+    y = infer(rows([2, 4], [1, 2, 3, 4, 4, 3, 2, 1])).raw_output_contents[0]
+    y = struct.unpack("<6f", y)
+    for n in [1, 2, 3, 100]:  # `sum` has no batch dimension, so the model has none: all elements compete
+        want = [f"{v:f}:{i}" for i, v in sorted(enumerate(y), key=lambda p: (-p[1], p[0]))][:n]
+        equal(top(n), ([len(want)], "BYTES", want))
+    fails(Code.INVALID_ARGUMENT, "at least 0", lambda: top(-1))
+    b = infer({"model_name": "echo_INT32", "inputs": [{"name": "in", "datatype": "INT32", "shape": [2, 3],
+                                                       "contents": {"int_contents": [3, -9, 8, 8, 1, 2]}}],
+               "outputs": [{"name": "out", "parameters": {"classification": {"int64_param": 3}}}]})
+    equal(texts(b.raw_output_contents[0]), ["8:2", "8:3", "3:0"])
+    fails(Code.INVALID_ARGUMENT, "BYTES, which has no classification", lambda: infer(
+        {"model_name": "echo_BYTES", "inputs": [{"name": "in", "datatype": "BYTES", "shape": [2, 3],
+                                                 "contents": {"bytes_contents": TEXT}}],
+         "outputs": [{"name": "out", "parameters": {"classification": {"int64_param": 3}}}]}))
+
+
+def texts(raw):
+    out = []
+    while raw:
+        n = struct.unpack_from("<I", raw)[0]
+        out.append(raw[4:4 + n].decode())
+        raw = raw[4 + n:]
+    return out
+
+
+def compressed():
+    """compressed messages: gzip and deflate"""
+    want = infer(rows([1, 4], [1, 2, 3, 4]))
+    call = client.methods["ModelInfer"][1]
+    for how in [grpc.Compression.Gzip, grpc.Compression.Deflate]:
+        equal(call(client.request("ModelInfer", rows([1, 4], [1, 2, 3, 4])), compression=how), want)
+        big = rows([3000, 4], [1, 2, 3, 4] * 3000)
+        equal(call(client.request("ModelInfer", big), compression=how), infer(big))
+        equal(client.methods["ModelReady"][1](client.request("ModelReady", {"name": "rows"}), compression=how).ready, True)
+
+
 def many():
     """400 calls at once, on four connections"""
     stubs = [Stub(SERVICE) for _ in range(4)]
@@ -129,8 +169,8 @@ def many():
 def rejections():
     """what is rejected"""
     x, bare = floats([1, 2, 3, 4]), {"name": "x", "datatype": "FP32", "shape": [1, 4]}
-    fails(Code.NOT_FOUND, "'nobody' is not known", lambda: infer({**changed(), "model_name": "nobody"}))
-    fails(Code.NOT_FOUND, "not known", lambda: infer({**changed(), "model_version": "9"}))
+    fails(Code.NOT_FOUND, "Request for unknown model: 'nobody' is not found", lambda: infer({**changed(), "model_name": "nobody"}))
+    fails(Code.NOT_FOUND, "unknown model", lambda: infer({**changed(), "model_version": "9"}))
     rejected("both contents and raw contents", {**changed(), "raw_input_contents": [x]})
     rejected("2 raw contents", {"model_name": "rows", "inputs": [bare], "raw_input_contents": [x, x]})
     rejected("16 bytes", {"model_name": "rows", "inputs": [bare], "raw_input_contents": [x[1:]]})
@@ -154,4 +194,4 @@ def rejections():
     equal(len(infer(changed()).outputs), 2)
 
 
-run_all([raw_echo, half_is_raw_only, typed_echo, same_as_run, picture, chosen_outputs, many, rejections])
+run_all([raw_echo, half_is_raw_only, typed_echo, same_as_run, picture, chosen_outputs, classes, compressed, many, rejections])

@@ -8,16 +8,17 @@ from client import Code, ask, client, equal, floats, infer, run_all, until
 
 
 def rows(name, numbers, **more):
-    return {"model_name": "rows", "id": name, **more, "inputs": [
-        {"name": "x", "datatype": "FP32", "shape": [1, 4], "contents": {"fp32_contents": numbers}}]}
+    return {"model_name": "rows", "id": name, "inputs": [
+        {"name": "x", "datatype": "FP32", "shape": [1, 4], "contents": {"fp32_contents": numbers}}], **more}
 
 
 class Stream:
     """send(request), next() -> answer, end() -> status code."""
 
-    def __init__(self, timeout=None):
+    def __init__(self, timeout=None, compression=None):
         self.requests = queue.Queue()
-        self.call = client.methods["ModelStreamInfer"][1](iter(self.requests.get, None), timeout)
+        self.call = client.methods["ModelStreamInfer"][1](iter(self.requests.get, None), timeout,
+                                                          compression=compression)
 
     def send(self, fields):
         self.requests.put(client.request("ModelStreamInfer", fields))
@@ -48,6 +49,8 @@ def in_turn():
         s.send(rows(f"a-{i}", [i, 0, 0, 0]))
         a = s.next()
         equal((a.error_message, a.infer_response.id), ("", f"a-{i}"))
+        equal(a.infer_response.parameters["triton_final_response"].bool_param, True)
+        a.infer_response.ClearField("parameters")
         equal(a.infer_response, infer(rows(f"a-{i}", [i, 0, 0, 0])))
     equal(s.end(), Code.OK)
 
@@ -74,7 +77,7 @@ def bad_ones():
     equal(s.next().infer_response.id, "c-1")
     assert re.search("4 numbers", s.next().error_message)
     other = s.next()
-    assert re.search("'nobody' is not known", other.error_message)
+    assert re.search("'nobody' is not found", other.error_message)
     equal(other.infer_response.id, "c-3")
     assert re.search("timeout", s.next().error_message)
     equal(s.next().infer_response.id, "c-5")
@@ -99,6 +102,21 @@ def pictures():
         equal(a.id, f"d-{i}")
         equal(list(a.raw_output_contents), list(alone.raw_output_contents))
     equal(s.code(), Code.OK)
+
+
+def compressed():
+    """compressed messages"""
+    for how in [grpc.Compression.Gzip, grpc.Compression.Deflate]:
+        s = Stream(compression=how)
+        for i in range(20):
+            s.send(rows(f"g-{i}", [], inputs=[
+                {"name": "x", "datatype": "FP32", "shape": [500, 4], "contents": {"fp32_contents": [i, 1, 2, 3] * 500}}]))
+        s.requests.put(None)
+        for i in range(20):
+            a = s.next()
+            equal((a.error_message, a.infer_response.id), ("", f"g-{i}"))
+            equal(len(a.infer_response.raw_output_contents[0]), 6000)
+        equal(s.code(), Code.OK)
 
 
 def nothing():
@@ -127,4 +145,4 @@ def deadline():
     s.requests.put(None)
 
 
-run_all([in_turn, ordered, bad_ones, pictures, nothing, cancelled, deadline])
+run_all([in_turn, ordered, bad_ones, pictures, compressed, nothing, cancelled, deadline])

@@ -1,0 +1,4 @@
+#!/bin/sh
+# One tenant's clients attack the server in every known way, and its neighbour keeps its latency target.
+/usr/bin/python3 -c 'import onnx' 2> /dev/null || { echo "skipped: python3-onnx is missing"; exit 77; }
+exec timeout 590 /usr/bin/python3 "$SRC/tests/serve/attack/neighbour.py"
