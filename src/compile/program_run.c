@@ -117,19 +117,27 @@ bool program_checks_inputs(const Program *p, uint32_t layer) {
     return layer < p->n_steps && p->steps[layer].kind->checks_inputs;
 }
 
+static Version slice_version(const Step *s, const Version *v) {
+    Version own = *v;
+    if (s->kind->refine != NULL) s->kind->refine(s, &own);
+    return own;
+}
+
 static void compute_step(const Program *p, RunMemory *mem, uint32_t i, const Version *v,
                          StepSlice slice, uint32_t index, uint32_t count) {
     const Step *s = &p->steps[i];
     char       *scratch = mem->scratch + index * mem->scratch_stride;
     Part        part = {slice.at * count + index, slice.of * count, scratch};
-    StepCall    c = {s, v, mem, part, slice.at};
+    Version     own = slice.of > 1 ? slice_version(s, v) : *v;
+    StepCall    c = {s, &own, mem, part, slice.at};
     s->kind->run(&c);
 }
 
 uint32_t program_slices(const Program *p, uint32_t layer, uint32_t version, uint32_t count) {
     if (program_is_serial(p, layer)) return 1;
     const Step *s = &p->steps[layer];
-    uint32_t    n = s->kind->tasks(s, &s->versions[version]) / count;
+    Version     v = slice_version(s, &s->versions[version]);
+    uint32_t    n = s->kind->tasks(s, &v) / count;
     return n < 1 ? 1 : n < SLICES_MOST ? n : SLICES_MOST;
 }
 

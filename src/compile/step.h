@@ -96,7 +96,10 @@ typedef struct StepKind {
     // Packs the weights that the version reads, once; must precede its first run.
     Err (*pack)(const Step *s, const Version *v, struct Binder *b);
     void (*unpack)(const Step *s);  // drops the packed weights
-    bool checks_inputs;             // in slice 0, which ends before the others begin
+    // Divides the step into more tasks that need no other weights or scratch, if it is computed in
+    // slices. NULL: its tasks are small.
+    void (*refine)(const Step *s, Version *v);
+    bool checks_inputs;  // in slice 0, which ends before the others begin
 } StepKind;
 
 // Epilogue of a heavy step, with operands instead of pointers.

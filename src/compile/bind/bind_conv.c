@@ -109,8 +109,14 @@ static void conv_step_unpack(const Step *s) {
     for (int i = 0; i < ALGO_COUNT; i++) c->packed[i] = NULL;
 }
 
+static void conv_step_refine(const Step *s, Version *v) {
+    (void)s;
+    if (is_winograd(v)) v->split = SPLIT_BOTH;
+}
+
 static const StepKind conv_kind = {.name = "conv",
                                    .run = conv_step_run,
+                                   .refine = conv_step_refine,
                                    .tasks = conv_step_tasks,
                                    .scratch = conv_step_scratch,
                                    .versions = conv_step_versions,

@@ -66,8 +66,15 @@ static void gemm_step_unpack(const Step *s) {
     g->weights = NULL;
 }
 
+// A column of a large batch is a long task, and each slice of columns would read all rows again.
+static void gemm_step_refine(const Step *s, Version *v) {
+    if (((const GemmStep *)s->spec)->shape.packed && v->split == SPLIT_COLUMNS)
+        v->split = SPLIT_ROWS;
+}
+
 static const StepKind gemm_kind = {.name = "gemm",
                                    .run = gemm_step_run,
+                                   .refine = gemm_step_refine,
                                    .tasks = gemm_step_tasks,
                                    .scratch = gemm_step_scratch,
                                    .versions = gemm_step_versions,
