@@ -138,6 +138,10 @@ STORE(store_i64, int64_t, PUT_WRAPPED, (float))
 STORE(store_u64, uint64_t, PUT_WRAPPED, (float))
 
 void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *out) {
+    if (n <= WORK_BLOCK) {
+        load_f64(t, at, stride, n, out);
+        return;
+    }
     for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
         part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
         load_f64(t, at + i * stride, stride, part, out + i);
@@ -145,6 +149,10 @@ void wide_read(const Tensor *t, int64_t at, int64_t stride, int64_t n, double *o
 }
 
 void wide_write(Tensor *t, int64_t at, int64_t stride, int64_t n, const double *in) {
+    if (n <= WORK_BLOCK) {
+        store_f64(in, t, at, stride, n);
+        return;
+    }
     for (int64_t i = 0, part; i < n && !work_stopped(); i += part) {
         part = n - i < WORK_BLOCK ? n - i : WORK_BLOCK;
         store_f64(in + i, t, at + i * stride, stride, part);
