@@ -206,12 +206,23 @@ uint32_t prepared_model_cores(const PreparedModel *s) {
     return s->table.counts[best];
 }
 
+// A measuring run has buffers of its own.
+static Err measure_within(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
+    size_t bytes = s->program.arena_bytes;
+    if (!budget_take(o->budget, bytes))
+        return err_set(ERR_LIMIT, "no memory to measure it: %zu bytes (`%s`)", bytes,
+                       o->budget->setting);
+    Err e = measure(s, h, o, light);
+    budget_give(o->budget, bytes);
+    return e;
+}
+
 static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {
     TimeNs *light = NULL;
     TRY(make_inputs(s, o));
     TRY(compile(s, h, o));
     TRY(check_steps(s, h, o->most_ns));
-    TRY(measure(s, h, o, &light));
+    TRY(measure_within(s, h, o, &light));
     TRY(tabulate(s, o->name != NULL ? o->name : s->source->model.name, h, light));
     arena_trim(&s->arena);
     s->memory_bytes = s->program.weight_bytes + arena_in_use(&s->arena);
@@ -221,7 +232,7 @@ static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {
 Err prepared_model_make(PreparedModel *s, const Source *source, Host *h, const PrepareOptions *o) {
     *s = (PreparedModel){.source = source};
     TRY(arena_init_growing(&s->arena, ARENA_FIRST, ARENA_MOST));
-    Err e = make(s, h, o);
+    Err e = arena_charge(&s->arena, o->budget) ? make(s, h, o) : err_set(ERR_LIMIT, "no memory");
     if (e != ERR_OK) prepared_model_finish(s);
     return e;
 }

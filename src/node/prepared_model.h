@@ -16,6 +16,7 @@ typedef struct PrepareOptions {
     bool remember;    // the store keeps the times of all steps for the next start
     const Tensor       *shapes;      // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t            max_bytes;   // of weights and one run; 0: no limit
+    Budget             *budget;      // pays for inputs, tables and measuring runs; NULL: no limit
     uint64_t            max_output;  // bytes of the smallest output; 0: no limit
     TimeNs              most_ns;     // limit for one step on all cores; 0: no limit
     const _Atomic bool *stop;        // set by another thread: abort; may be NULL

@@ -34,8 +34,8 @@ static uint64_t context_bytes(const CompiledShape *cs) {
            4096;
 }
 
-// Shapes that requests bring are part of the memory of the model's requests: inputs and execution
-// contexts together take at most half of what is left of it. Weights are not counted.
+// Shapes that requests bring are part of the memory of the model's requests: the execution contexts
+// of one take at most half of what is left of it. Weights are not counted.
 static uint64_t request_room(const CompiledShape *cs) {
     uint64_t left = UINT64_MAX;
     if (cs->owner->loading) return left;
@@ -44,10 +44,6 @@ static uint64_t request_room(const CompiledShape *cs) {
         if (b->most > 0 && free / 2 < left) left = free / 2;
     }
     return left;
-}
-
-static uint64_t input_bytes(const CompiledShape *cs) {
-    return cs->prepared.memory_bytes - cs->prepared.program.weight_bytes;
 }
 
 // As many execution contexts as `concurrency` says, or as memory allows.
@@ -59,20 +55,19 @@ static Err choose_concurrency(const CompiledShape *cs, uint64_t room, uint32_t *
         return err_set(ERR_LIMIT, "needs %llu MiB of memory, %llu MiB are left",
                        (unsigned long long)((fixed + each) >> 20) + 1,
                        (unsigned long long)(room >> 20));
-    if (own < input_bytes(cs) + each)
+    if (own < each)
         return err_set(ERR_LIMIT,
                        "a request of these shapes needs %llu MiB; half of what is left of the "
                        "model's `buffered_mb` is %llu MiB",
-                       (unsigned long long)((input_bytes(cs) + each) >> 20) + 1,
-                       (unsigned long long)(own >> 20));
-    if (most > (own - input_bytes(cs)) / each) most = (own - input_bytes(cs)) / each;
+                       (unsigned long long)(each >> 20) + 1, (unsigned long long)(own >> 20));
+    if (most > own / each) most = own / each;
     *out = most < wish ? (uint32_t)most : wish;
     return ERR_OK;
 }
 
-// Charges inputs and contexts to the memory of the model's requests.
+// Charges its contexts to the memory of the model's requests, as its inputs are.
 static Err charge(CompiledShape *cs, uint32_t concurrency) {
-    size_t bytes = (size_t)(input_bytes(cs) + concurrency * context_bytes(cs));
+    size_t bytes = (size_t)(concurrency * context_bytes(cs));
     if (cs->owner->loading) return ERR_OK;
     if (!budget_take(&cs->owner->info.memory, bytes))
         return err_set(ERR_LIMIT, "out of memory for these shapes (`buffered_mb`)");
@@ -92,6 +87,7 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
                         .remember = cs->owner->loading,
                         .shapes = shapes,
                         .max_bytes = own < room ? own : room,
+                        .budget = mv->loading ? NULL : &mv->info.memory,
                         .max_output = (uint64_t)mv->from->serve.response_mb << 20,
                         .most_ns = (TimeNs)mv->from->serve.watchdog_ms * 1000000,
                         .stop = &mv->cancelled,
