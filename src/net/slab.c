@@ -35,13 +35,14 @@ static Slab *slab_new(uint32_t class) {
     return s;
 }
 
-// Unmapping a large one takes milliseconds: it leaves in pieces.
+// Unmapping a large one takes milliseconds: it leaves in pieces, and counts until it has left.
 static void slab_free(SlabPool *p, Slab *s) {
     if (slab_class_of(s) < SLAB_MAPPED) {
         free(s);
     } else if (s->warm <= SLAB_PIECE) {
         munmap(s, s->size + SLAB_RECORD);
     } else {
+        budget_add(&p->budget, s->warm);
         s->next = p->leaving;
         p->leaving = s;
     }
@@ -52,6 +53,7 @@ bool slab_sweep(SlabPool *p) {
     if (!s) return false;
     size_t bytes = s->size + SLAB_RECORD, used = s->warm + SLAB_RECORD;
     size_t keep = (used - 1) / SLAB_PIECE * SLAB_PIECE;
+    budget_give(&p->budget, s->warm - (keep > 0 ? keep - SLAB_RECORD : 0));
     if (keep == 0) p->leaving = s->next;
     (void)munmap((char *)s + keep, bytes - keep);
     if (keep > 0) s->size = s->warm = keep - SLAB_RECORD;
