@@ -68,6 +68,7 @@ static bool has_arena(Dispatcher *d, InferCallState *e) {
         return true;
     }
     if (arena_init(&e->call.arena, arena_bytes(d)) != ERR_OK) return false;
+    arena_use_huge_pages(&e->call.arena, KEPT_EACH);
     e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
     return arena_charge(&e->call.arena, &e->budget);
 }

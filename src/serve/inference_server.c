@@ -87,7 +87,13 @@ static TimeNs notify_period(void) {
     return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
 }
 
-enum { MAPPED_BYTES = 1 << 18, HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
+enum {
+    MAPPED_BYTES = 1 << 18,
+    HEAP_STEP = 4 << 20,
+    HELD_PARTS = 8,
+    CHECK_NS = 10000000,
+    LAST_NS = 2000000000
+};
 
 // At most 1/HELD_PARTS of the memory budget, to leave room for models.
 static size_t held_bytes(const ServeSettings *s) {
@@ -462,8 +468,11 @@ static Err start(InferenceServer *s) {
         free(s->o.config);
         return e;
     }
-    // Large blocks are mapped, so that freeing them returns their memory to the system.
+    // Large blocks are mapped, so that freeing them returns their memory to the system; heaps grow
+    // and shrink in large steps, as each step holds a lock that all threads need.
     (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    (void)mallopt(M_TRIM_THRESHOLD, 4 * HEAP_STEP);
     TRY(open_log(s));
     TRY(log_starting(s));
     TRY(loop_create(&s->loop));
