@@ -16,12 +16,20 @@ static void give_one(Budget *b, size_t bytes) {
     CHECK(before >= bytes);
 }
 
+// Written only when it changes: takes of other threads share the cache line.
+static void set_crowded(Budget *b, bool crowded) {
+    if (b != NULL && budget_crowded(b) != crowded)
+        atomic_store_explicit(&b->crowded, crowded, memory_order_relaxed);
+}
+
 bool budget_take(Budget *b, size_t bytes) {
     for (Budget *at = b; at != NULL; at = at->whole) {
         if (take_one(at, bytes)) continue;
         for (Budget *taken = b; taken != at; taken = taken->whole) give_one(taken, bytes);
+        set_crowded(b, at != b && budget_used(b) <= at->most && bytes <= at->most - budget_used(b));
         return false;
     }
+    set_crowded(b, false);
     return true;
 }
 
@@ -41,6 +49,10 @@ bool budget_move(Budget *b, Budget *whole) {
     budget_give(b->whole, used);
     b->whole = whole;
     return true;
+}
+
+bool budget_crowded(const Budget *b) {
+    return atomic_load_explicit(&b->crowded, memory_order_relaxed);
 }
 
 size_t budget_used(const Budget *b) {

@@ -10,6 +10,7 @@ typedef struct Budget {
     struct Budget *whole;    // the budget it is part of; NULL: none
     size_t         most;     // bytes; 0: no limit of its own
     _Atomic size_t used;     // bytes taken and not given back
+    _Atomic bool   crowded;  // see budget_crowded
 } Budget;
 
 // Takes bytes from it and from all budgets that it is part of. False: one of them is used up, and
@@ -23,4 +24,7 @@ void budget_give(Budget *b, size_t bytes);  // accepts NULL
 bool budget_move(Budget *b, Budget *whole);
 // The first budget, from b to the largest, that has no room for bytes; NULL: all have.
 const Budget *budget_short(const Budget *b, size_t bytes);
-size_t        budget_used(const Budget *b);
+// Whether budget_take(b) was last refused because of what others hold in a larger budget, so that
+// it may succeed later.
+bool   budget_crowded(const Budget *b);
+size_t budget_used(const Budget *b);

@@ -67,6 +67,7 @@ static void http1_fill_exchange(Http1 *c) {
     };
     c->open = true;
     c->asked = false;
+    c->probes = 0;
 }
 
 // The head of a request has end bytes.
@@ -145,6 +146,10 @@ static bool http1_step(Http1 *c) {
 }
 
 static bool http1_reads(const Http1 *c) { return c->input <= HTTP1_CHUNKS && !http1_unsent(c); }
+// The response is being computed.
+static bool http1_computes(const Http1 *c) {
+    return c->input == HTTP1_DONE && c->open && c->asked && !c->x.answered;
+}
 static bool http1_idle(const Http1 *c) { return c->input == HTTP1_HEAD && c->at == c->n; }
 
 // Bytes that the client received since it has to be waited for.
@@ -161,7 +166,8 @@ static TimeNs http1_due(const Http1 *c) {
     if (c->resume) return now;
     if (http1_idle(c)) return now + (c->stream.draining ? HTTP1_PART_NS : limits->idle_ns);
     if (c->input == HTTP1_HEAD) return c->began + limits->header_ns;
-    return http1_reads(c) ? c->began + limits->body_ns : INT64_MAX;
+    if (http1_reads(c)) return c->began + limits->body_ns;
+    return http1_computes(c) && c->leaves ? c->probe : INT64_MAX;
 }
 
 static StreamUse http1_use(const Http1 *c) {
@@ -181,7 +187,9 @@ static void http1_settle(Http1 *c) {
     if (http1_unsent(c))
         stream_want(&c->stream, EPOLLOUT);
     else if (http1_reads(c) && !c->resume)
-        stream_want(&c->stream, EPOLLIN);
+        stream_want(&c->stream, STREAM_INPUT);
+    else if (c->stream.watch.events & EPOLLOUT)
+        stream_want(&c->stream, c->leaves ? 0 : STREAM_INPUT);
     if (idle) http1_give_pages(c);
 }
 
@@ -249,6 +257,16 @@ static void http1_read(Http1 *c) {
     if (!c->stream.closed) http1_advance(c);
 }
 
+// A client that closed both sides looks the same as one that still waits for its response, which is
+// not computed for a client that is gone.
+static void http1_client_leaves(Http1 *c) {
+    c->leaves = true;
+    c->probe = stream_now(&c->stream);
+    stream_want(&c->stream, c->stream.watch.events & ~STREAM_INPUT);
+    if (http1_computes(c) && !http1_unsent(c)) http1_probe(c);
+    if (!c->stream.closed) http1_settle(c);
+}
+
 static void http1_ready(Stream *s, uint32_t events) {
     Http1 *c = (Http1 *)s;
     if (events & EPOLLOUT) {
@@ -260,6 +278,8 @@ static void http1_ready(Stream *s, uint32_t events) {
         http1_read(c);
     } else if (events & (EPOLLERR | EPOLLHUP)) {
         stream_close(s);
+    } else if (events & EPOLLRDHUP) {
+        http1_client_leaves(c);
     } else {
         stream_want(s, s->watch.events & ~(uint32_t)EPOLLIN);
     }
@@ -280,6 +300,9 @@ static void http1_expire(Stream *s) {
         stream_close(s);
     } else if (c->resume) {
         http1_advance(c);
+    } else if (http1_computes(c)) {
+        http1_probe(c);
+        if (!s->closed) http1_settle(c);
     } else if (http1_idle(c) && !c->drop) {
         http1_part(c);
     } else if (c->drop || c->input == HTTP1_LINGER) {

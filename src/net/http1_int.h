@@ -24,11 +24,15 @@ typedef struct Http1 {
     bool        open;    // between head() and ended()
     bool        asked;   // request() was called
     bool        drop;    // already answered: the rest of the body is discarded
-    bool        eof;     // the client closed its side
+    bool        eof;     // the client closed its side, and all that it sent was read
+    bool        leaves;  // the client closed its side: it may be gone
     bool        last;    // close after this response
     bool        inside;  // http1_advance is on the stack
     bool        resume;  // it yielded to other connections
     bool        proven;  // a request was complete
+
+    uint32_t probes;  // sent during this exchange: bytes of its response's head
+    TimeNs   probe;   // time of the next one
 
     Slab  *in;     // headers, then bytes
     char  *bytes;  // in it
@@ -74,4 +78,7 @@ void http1_reject(Http1 *c, uint32_t status, const char *why);  // and closes th
 void http1_continue(Http1 *c);                                  // 100
 void http1_flush(Http1 *c);                                     // may close the connection
 bool http1_unsent(const Http1 *c);
+// Sends the first byte of the response in advance: a client that has closed both sides answers with
+// a reset.
+void http1_probe(Http1 *c);
 void http1_drop(Http1 *c);  // discards input after the last response

@@ -323,7 +323,7 @@ void http2_pump(Http2 *h) {
     finish_if_done(h);
     http2_account(h);
     if (!h->over)
-        stream_want(&h->stream, EPOLLIN | (h->n_pieces > 0 || h->yields ? EPOLLOUT : 0U));
+        stream_want(&h->stream, STREAM_INPUT | (h->n_pieces > 0 || h->yields ? EPOLLOUT : 0U));
     else
         stream_arm(&h->stream, 0);
 }

@@ -276,7 +276,7 @@ static void stream_tune(int fd) {
 Stream *stream_adopt(Listener *l, int fd) {
     Stream *s = calloc(1, l->kind->bytes);
     if (s) {
-        s->watch = (LoopFd){.fd = fd, .events = EPOLLIN, .ready = stream_ready, .self = s};
+        s->watch = (LoopFd){.fd = fd, .events = STREAM_INPUT, .ready = stream_ready, .self = s};
         s->timer = (LoopTimer){.fire = stream_fire, .self = s};
         s->due = INT64_MAX;
         s->kind = l->kind;

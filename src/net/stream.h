@@ -1,6 +1,7 @@
 // Stream: an accepted connection: socket, timer, and its entry in the listener's list.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -26,7 +27,7 @@ extern const StreamKind stream_http1, stream_http2;
 enum { STREAM_ALL, STREAM_PEER, STREAM_UNREAD, STREAM_LISTS };
 
 struct Stream {
-    LoopFd            watch;  // initially EPOLLIN
+    LoopFd            watch;  // initially STREAM_INPUT
     LoopTimer         timer;
     TimeNs            due;  // deadline; the timer may fire earlier and is rearmed
     const StreamKind *kind;
@@ -44,13 +45,16 @@ struct Stream {
     bool      closed;  // freed in the loop's next iteration
 };
 
+// Waits for input, and for the end of a client's side even while input is left unread.
+#define STREAM_INPUT ((uint32_t)EPOLLIN | (uint32_t)EPOLLRDHUP)
+
 enum { STREAM_END = 0, STREAM_LATER = -1, STREAM_BROKEN = -2 };
 
 // Bytes read or written, or one of the above.
 ssize_t stream_read(Stream *s, void *to, size_t size);
 ssize_t stream_write(Stream *s, struct iovec *pieces, size_t n);
 size_t  stream_queued(const Stream *s);           // bytes written that the client has not received
-void    stream_want(Stream *s, uint32_t events);  // EPOLLIN, EPOLLOUT; no system call if the same
+void    stream_want(Stream *s, uint32_t events);  // EPOLL...; no system call if the same
 void    stream_arm(Stream *s, TimeNs at);         // INT64_MAX: never; cannot fail
 void    stream_use(Stream *s, StreamUse use);     // begins anew if it is the same
 void    stream_moved(Stream *s, size_t bytes);    // progress of a request or response

@@ -208,16 +208,21 @@ void dispatcher_end_with(InferCallState *e, ReceiptEnd end, const char *why) {
     dispatcher_complete(e);
 }
 
+// A request that other requests left too little memory may succeed later.
+static ReceiptEnd end_for_limit(const InferCallState *e) {
+    return budget_crowded(&e->budget) ? RECEIPT_MEMORY : RECEIPT_LARGE;
+}
+
 ReceiptEnd dispatcher_end_of(const InferCallState *e) {
     switch (e->end) {
-    case LIVE_DONE: return e->no_room ? RECEIPT_LARGE : RECEIPT_OK;
+    case LIVE_DONE: return e->no_room ? end_for_limit(e) : RECEIPT_OK;
     case LIVE_REFUSED: return RECEIPT_REJECTED;
     case LIVE_FULL: return RECEIPT_FULL;
     case LIVE_EXPIRED: return RECEIPT_EXPIRED;
     case LIVE_CANCELLED: return RECEIPT_CANCELLED;
     case LIVE_FAILED:  // ERR_INVALID and ERR_LIMIT are the inputs' fault, not the model's
         return e->error == ERR_INVALID ? RECEIPT_BAD
-               : e->error == ERR_LIMIT ? RECEIPT_LARGE
+               : e->error == ERR_LIMIT ? end_for_limit(e)
                                        : RECEIPT_FAILED;
     case LIVE_STUCK: return RECEIPT_STUCK;
     }
@@ -233,18 +238,35 @@ static void note_result(InferCallState *e) {
     ReceiptEnd end = dispatcher_end_of(e);
     bool       failed = end == RECEIPT_FAILED || end == RECEIPT_STUCK;
     if (failed || e->end == LIVE_DONE)
-        registry_note_result(e->dispatcher->o.registry, e->call.model, failed);
-    if (e->end == LIVE_FAILED)
+        registry_note_result(e->dispatcher->o.registry, e->call.model,
+                             end == RECEIPT_STUCK    ? MODEL_STUCK
+                             : end == RECEIPT_FAILED ? MODEL_FAILED
+                                                     : MODEL_WORKED);
+    if (end == RECEIPT_MEMORY)
+        (void)snprintf(e->call.error, sizeof e->call.error, "%s", DISPATCHER_CROWDED);
+    else if (e->end == LIVE_FAILED)
         (void)snprintf(e->call.error, sizeof e->call.error, "%s%s",
                        end == RECEIPT_FAILED ? "the model failed: " : "", e->failed);
+}
+
+static ReceiptEnd end_for_error(const InferCallState *e, Err error) {
+    if (error == ERR_LIMIT) return end_for_limit(e);
+    return error == ERR_PARSE || error == ERR_INVALID || error == ERR_ARG ||
+                   error == ERR_UNSUPPORTED
+               ? RECEIPT_BAD
+               : RECEIPT_FAILED;
+}
+
+static void end_with_error(InferCallState *e, Err error, const char *why) {
+    ReceiptEnd end = end_for_error(e, error);
+    dispatcher_end_with(e, end, end == RECEIPT_MEMORY ? DISPATCHER_CROWDED : why);
 }
 
 static void encoded(InferCallState *e) {
     Receipt *r = &e->call.receipt;
     if (e->work_error != ERR_OK) {
         r->met = false;
-        dispatcher_end_with(e, e->work_error == ERR_LIMIT ? RECEIPT_LARGE : RECEIPT_BAD,
-                            e->work_why);
+        end_with_error(e, e->work_error, e->work_why);
         return;
     }
     if (r->deadline > 0 && e->job_core_ns > 0 && clock_monotonic_ns() > r->deadline) r->met = false;
@@ -456,13 +478,6 @@ static Err check_batch(const InferCallState *e) {
                    (long long)e->inputs[0].dims[0], (long long)most, s->name);
 }
 
-static ReceiptEnd end_for_error(Err e) {
-    if (e == ERR_LIMIT) return RECEIPT_LARGE;
-    return e == ERR_PARSE || e == ERR_INVALID || e == ERR_ARG || e == ERR_UNSUPPORTED
-               ? RECEIPT_BAD
-               : RECEIPT_FAILED;
-}
-
 static void decoded(InferCallState *e) {
     InferCall *call = &e->call;
     ModelInfo *s = call->model;
@@ -470,7 +485,7 @@ static void decoded(InferCallState *e) {
     call->receipt.decoded = clock_monotonic_ns();
     set_id(e->dispatcher, call);
     if (bad != ERR_OK) {
-        dispatcher_end_with(e, end_for_error(bad), e->work_why);
+        end_with_error(e, bad, e->work_why);
         return;
     }
     set_limit(e, e->timeout_ns);
@@ -478,7 +493,7 @@ static void decoded(InferCallState *e) {
     if (bad == ERR_OK) bad = check_batch(e);
     if (bad != ERR_OK) {
         set_deadline(e, s->target_ns);
-        dispatcher_end_with(e, end_for_error(bad), err_why());
+        end_with_error(e, bad, err_why());
         return;
     }
     call->receipt.batch = call->model->signature.n_inputs > 0 && e->inputs[0].rank > 0
@@ -518,9 +533,7 @@ void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, T
     set_limit(e, timeout_ns);
     set_deadline(e, s->target_ns);
     if (!join_budget(e)) {
-        dispatcher_end_with(e, RECEIPT_MEMORY,
-                            "requests of this model use all of its memory "
-                            "(`buffered_mb`); retry later");
+        dispatcher_end_with(e, RECEIPT_MEMORY, DISPATCHER_CROWDED);
         return;
     }
     dispatcher_run(e, call->codec->decode, call->codec->decode_ns(call), decoded);

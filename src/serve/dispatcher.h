@@ -17,7 +17,8 @@
 
 typedef struct Dispatcher Dispatcher;
 
-#define DISPATCHER_LIMIT "server at its request limit (`requests`); retry later"
+#define DISPATCHER_LIMIT   "server at its request limit (`requests`); retry later"
+#define DISPATCHER_CROWDED "other requests use the memory that `buffered_mb` allows; retry later"
 
 typedef struct InferCall InferCall;
 

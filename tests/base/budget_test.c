@@ -40,6 +40,27 @@ static void test_a_part_is_bounded_by_the_whole(void **state) {
     budget_give(NULL, 1);
 }
 
+static void test_a_refusal_because_of_others_is_known(void **state) {
+    (void)state;
+    Budget whole = {.most = 1000}, other = {.whole = &whole}, b = {.whole = &whole, .most = 2000};
+    assert_true(budget_take(&other, 600));
+    assert_false(budget_take(&b, 2001));  // its own limit
+    assert_false(budget_crowded(&b));
+    assert_false(budget_take(&b, 1001));  // more than the whole has
+    assert_false(budget_crowded(&b));
+    assert_false(budget_take(&b, 500));
+    assert_true(budget_crowded(&b));
+    assert_true(budget_take(&b, 400));
+    assert_false(budget_crowded(&b));
+    assert_false(budget_take(&b, 601));  // with what it holds
+    assert_false(budget_crowded(&b));
+    assert_false(budget_take(&b, 600));
+    assert_true(budget_crowded(&b));
+    budget_give(&b, 400);
+    budget_give(&other, 600);
+    assert_int_equal(budget_used(&whole), 0);
+}
+
 static void test_an_arena_is_charged(void **state) {
     (void)state;
     Arena  a;
@@ -72,6 +93,7 @@ static void test_an_arena_is_charged(void **state) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_part_is_bounded_by_the_whole),
+        cmocka_unit_test(test_a_refusal_because_of_others_is_known),
         cmocka_unit_test(test_an_arena_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,8 @@ static void http1_server_later(Http1Server *h, Exchange *x) {
     DelayedAnswer *d = calloc(1, sizeof *d);
     *d = (DelayedAnswer){.timer = {.fire = http1_server_fire, .self = d}, .host = h, .x = x};
     x->user = d;
-    if (loop_arm(h->loop, &d->timer, loop_now(h->loop) + 2000000) != ERR_OK) abort();
+    TimeNs ms = x->query.len > 0 ? (TimeNs)http1_server_number(x->query) : 2;
+    if (loop_arm(h->loop, &d->timer, loop_now(h->loop) + ms * 1000000) != ERR_OK) abort();
 }
 
 static void http1_server_request(void *self, Exchange *x) {

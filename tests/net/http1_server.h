@@ -7,10 +7,10 @@
 
 #include "net/listener.h"
 
-// Responses by path: /echo the body, /later the same after a delay, /early 503 from head(), /big?N
-// N bytes, /hold none, /aligned?N (address of the body + N) mod 64, /close the body, then closes,
-// /none 204, /packed the body as it was sent, /extra?N an invalid header and one of N bytes. Any
-// other: 404. The query "most=N" limits the body on any path.
+// Responses by path: /echo the body, /later?N the same after N ms (2), /early 503 from head(),
+// /big?N N bytes, /hold none, /aligned?N (address of the body + N) mod 64, /close the body, then
+// closes, /none 204, /packed the body as it was sent, /extra?N an invalid header and one of N
+// bytes. Any other: 404. The query "most=N" limits the body on any path.
 typedef struct Http1Server Http1Server;
 
 Http1Server *http1_server_open(const ListenerLimits *limits);  // on a free port of the loopback

@@ -229,6 +229,66 @@ static void half_closed_clients_get_their_answer(void **state) {
     http1_server_close(h);
 }
 
+static void eventually(const Http1Server *h, int (*count)(const Http1Server *h), int want) {
+    for (int i = 0; i < 10000 && count(h) < want; i++) usleep(1000);
+    assert_int_equal(count(h), want);
+}
+
+#define HOLD(version, more) "POST /hold " version "\r\n" HOST "Content-Length: 2\r\n" more "\r\nok"
+
+// They close with FIN, as a client does that still waits; input beyond the request may be unread.
+static void requests_of_clients_that_are_gone_end(void **state) {
+    (void)state;
+    const char *text[] = {HOLD("HTTP/1.1", ""), HOLD("HTTP/1.0", ""),
+                          HOLD("HTTP/1.0", "Connection: keep-alive\r\n"),
+                          HOLD("HTTP/1.1", "") HOLD("HTTP/1.1", "")};
+    for (int i = 0; i < 5; i++) {
+        Http1Server *h = http1_server_open(NULL);
+        int          fd = http1_server_connect(h);
+        http1_server_text(fd, text[i % 4]);
+        eventually(h, http1_server_requests, 1);
+        if (i == 4) http1_server_text(fd, text[0]);  // stays in the socket
+        assert_int_equal(http1_server_lost(h), 0);
+        close(fd);
+        eventually(h, http1_server_lost, 1);
+        http1_server_close(h);
+    }
+}
+
+// The response's first bytes come ahead, one at once, one a second later, and not twice.
+static void clients_that_wait_half_closed_are_probed(void **state) {
+    (void)state;
+    Http1Server *h = http1_server_open(NULL);
+    const char  *text = POST("/later?1500", "2") "ok" POST("/later", "3") "yes";
+    char         byte[2] = "";
+    int          fd = http1_server_connect(h);
+    http1_server_text(fd, text);
+    shutdown(fd, SHUT_WR);
+    assert_int_equal(recv(fd, byte, 1, MSG_PEEK), 1);
+    assert_string_equal(byte, "H");
+    assert_int_equal(http1_server_ended(h), 0);
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
+    assert_string_equal(body, "ok");
+    assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
+    assert_string_equal(body, "yes");
+    assert_int_equal(recv(fd, byte, 1, 0), 0);
+    close(fd);
+    http1_server_close(h);
+}
+
+static void clients_that_leave_after_a_half_close_are_noticed(void **state) {
+    (void)state;
+    Http1Server *h = http1_server_open(NULL);
+    char         byte[2] = "";
+    int          fd = http1_server_connect(h);
+    http1_server_text(fd, HOLD("HTTP/1.1", ""));
+    shutdown(fd, SHUT_WR);
+    assert_int_equal(recv(fd, byte, 1, 0), 1);
+    close(fd);
+    eventually(h, http1_server_lost, 1);
+    http1_server_close(h);
+}
+
 static void all_kinds_of_addresses_are_listened_at(void **state) {
     (void)state;
     char folder[] = "/tmp/cotenant-net-XXXXXX", path[64], address[80];
@@ -287,6 +347,9 @@ TEST_MAIN() {
         cmocka_unit_test(who_expects_is_told_to_go_on),
         cmocka_unit_test(an_early_answer_drops_the_body_and_goes_on),
         cmocka_unit_test(half_closed_clients_get_their_answer),
+        cmocka_unit_test(requests_of_clients_that_are_gone_end),
+        cmocka_unit_test(clients_that_wait_half_closed_are_probed),
+        cmocka_unit_test(clients_that_leave_after_a_half_close_are_noticed),
         cmocka_unit_test(all_kinds_of_addresses_are_listened_at),
         cmocka_unit_test(draining_answers_what_is_due),
     };

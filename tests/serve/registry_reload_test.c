@@ -243,7 +243,7 @@ static void a_load_ends_quarantine(void **state) {
     fixture_start(&g);
     fixture_settle(&g);
     ModelInfo *m = fixture_find(&g, "m", NULL);
-    registry_note_result(g.registry, m, true);
+    registry_note_result(g.registry, m, MODEL_FAILED);
     assert_true(m->quarantined > clock_now(clock_monotonic()));
     registry_load(g.registry, "m", NULL, say_why, &s);
     fixture_until(&g, said, &s);

@@ -107,15 +107,46 @@ static void failures_lead_to_quarantine(void **state) {
     fixture_start(&g);
     fixture_settle(&g);
     ModelInfo *s = fixture_find(&g, "kws", NULL);
-    registry_note_result(g.registry, s, true);
-    registry_note_result(g.registry, s, true);
-    registry_note_result(g.registry, s, false);
-    registry_note_result(g.registry, s, true);
-    registry_note_result(g.registry, s, true);
+    registry_note_result(g.registry, s, MODEL_FAILED);
+    registry_note_result(g.registry, s, MODEL_FAILED);
+    registry_note_result(g.registry, s, MODEL_WORKED);
+    registry_note_result(g.registry, s, MODEL_FAILED);
+    registry_note_result(g.registry, s, MODEL_FAILED);
     assert_int_equal(s->quarantined, 0);
-    registry_note_result(g.registry, s, true);
+    registry_note_result(g.registry, s, MODEL_FAILED);
     assert_true(s->quarantined > clock_now(clock_monotonic()) + INT64_C(50000000000));
-    registry_note_result(g.registry, s, false);
+    registry_note_result(g.registry, s, MODEL_WORKED);
+    assert_int_equal(s->quarantined, 0);
+}
+
+// The zoo's model runs in its warm-up.
+static void stuck_runs_of_a_model_that_worked_do_not_count(void **state) {
+    (void)state;
+    g.config.serve.quarantine = 2;
+    fixture_model(&g, "kws", "1", "zoo:lstm_kws");
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *s = fixture_find(&g, "kws", NULL);
+    for (int i = 0; i < 5; i++) registry_note_result(g.registry, s, MODEL_STUCK);
+    assert_int_equal(s->quarantined, 0);
+    registry_note_result(g.registry, s, MODEL_FAILED);
+    registry_note_result(g.registry, s, MODEL_FAILED);
+    assert_true(s->quarantined > 0);
+}
+
+static void stuck_runs_of_a_model_that_never_worked_count(void **state) {
+    (void)state;
+    g.config.serve.quarantine = 2;
+    fixture_model(&g, "kws", "1", "zoo:lstm_kws")->set.warmup = 0;
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *s = fixture_find(&g, "kws", NULL);
+    registry_note_result(g.registry, s, MODEL_STUCK);
+    assert_int_equal(s->quarantined, 0);
+    registry_note_result(g.registry, s, MODEL_STUCK);
+    assert_true(s->quarantined > 0);
+    registry_note_result(g.registry, s, MODEL_WORKED);
+    for (int i = 0; i < 5; i++) registry_note_result(g.registry, s, MODEL_STUCK);
     assert_int_equal(s->quarantined, 0);
 }
 
@@ -128,6 +159,10 @@ TEST_MAIN() {
         cmocka_unit_test_setup_teardown(shapes_that_cannot_be_are_never, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(failures_lead_to_quarantine, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(stuck_runs_of_a_model_that_worked_do_not_count,
+                                        open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(stuck_runs_of_a_model_that_never_worked_count, open_fixture,
+                                        close_fixture),
     };
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

@@ -120,15 +120,17 @@ uint32_t registry_count_ready(const ModelRegistry *r) {
 }
 const ModelInfo *registry_at(const ModelRegistry *r, uint32_t i) { return &r->listed[i]->info; }
 
-void registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed) {
+void registry_note_result(ModelRegistry *r, ModelInfo *s, ModelResult result) {
     ModelVersion        *mv = model_version_of(s);
     const ServeSettings *set = &mv->from->serve;
-    if (!failed) {
+    if (result == MODEL_WORKED) {
+        atomic_store_explicit(&mv->worked, true, memory_order_relaxed);
         if (mv->failures == 0) return;
         mv->failures = 0;
         s->quarantined = 0;
         return;
     }
+    if (result == MODEL_STUCK && atomic_load_explicit(&mv->worked, memory_order_relaxed)) return;
     if (mv->failures < (uint32_t)set->quarantine) mv->failures++;
     if (mv->failures < (uint32_t)set->quarantine) return;
     TimeNs now = clock_monotonic_ns();

@@ -104,6 +104,8 @@ void registry_release_shape(ModelRegistry *r, ModelInfo *s, uint32_t tenant);
 // Latency target of requests with this tenant's shapes: target_x_isolated depends on the shape.
 TimeNs registry_target_ns(const ModelInfo *s, uint32_t tenant);
 
-// Result of a computed request: `quarantine` failures in a row put the version into quarantine.
-void     registry_note_result(ModelRegistry *r, ModelInfo *s, bool failed);
+typedef enum ModelResult { MODEL_WORKED, MODEL_FAILED, MODEL_STUCK } ModelResult;
+// Result of a computed request: `quarantine` failures in a row put the version into quarantine. A
+// stuck run of a version that worked before is the inputs' fault and does not count.
+void     registry_note_result(ModelRegistry *r, ModelInfo *s, ModelResult result);
 uint64_t registry_estimate_ns(const ModelInfo *s);  // of one request, alone on all cores

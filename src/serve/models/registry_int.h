@@ -61,6 +61,7 @@ struct ModelVersion {
     CompiledShape *last;           // used by the last request
     LoopPost      *shape_waiters;  // requests waiting for a shape to become unused
     uint32_t       pins, failures;
+    _Atomic bool   worked;            // a run has succeeded
     bool           loading, leaving;  // a loader job is in progress
     bool           same;  // same bytes as the previous version: only the file's date is new
     char           previous_sha256[SHA256_TEXT];  // of the previous version; "" if settings differ

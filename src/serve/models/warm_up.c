@@ -45,6 +45,7 @@ static Warm warm_once(CompiledShape *cs, TimeNs until, uint32_t cores) {
         (void)usleep(SUBMIT_PAUSE_US);
     }
     while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
+    if (w.end == LIVE_DONE) atomic_store_explicit(&cs->owner->worked, true, memory_order_relaxed);
     return w;
 }
 
