@@ -11,6 +11,9 @@
 
 enum { KEPT_BYTES = 64 << 20, KEPT_EACH = 2 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
 
+// The run delay of the loop's thread is read at most this often as requests arrive.
+enum { DELAY_AGE_NS = 2000000 };
+
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
 
 static InferCallState *state_of(InferCall *call) { return (InferCallState *)(void *)call; }
@@ -47,6 +50,7 @@ void dispatcher_destroy(Dispatcher *d) {
     if (d == NULL) return;
     CHECK(d->busy == 0);
     loop_disarm(d->o.loop, &d->reclaim);
+    run_delay_close(&d->delay);
     for (uint32_t i = 0; i < d->n; i++) arena_finish(&d->calls[i].call.arena);
     for (uint32_t i = 0; i < d->n_coroutines; i++) coroutine_destroy(d->coroutines[i]);
     free(d->calls);
@@ -73,6 +77,12 @@ static bool has_arena(Dispatcher *d, InferCallState *e) {
     return arena_charge(&e->call.arena, &e->budget);
 }
 
+static TimeNs delay_before(Dispatcher *d, TimeNs arrived) {
+    if (d->delay.at == 0) run_delay_open(&d->delay, clock_monotonic_ns());
+    if (arrived - d->delay.at <= DELAY_AGE_NS) return d->delay.total;
+    return run_delay_until(&d->delay, arrived, clock_monotonic_ns());
+}
+
 InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
                            size_t bytes) {
     InferCallState *e = d->free;
@@ -84,6 +94,7 @@ InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began
     *e = (InferCallState){.call = {.arena = arena}, .dispatcher = d, .state = CALL_OPEN};
     e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
     atomic_store_explicit(&e->budget.used, used, memory_order_relaxed);
+    e->delay_before = delay_before(d, arrived);
     e->call.max_body = (size_t)d->o.set->body_mb << 20;
     e->call.max_response = (size_t)d->o.set->response_mb << 20;
     e->call.receipt = (Receipt){.slot = UINT32_MAX,
@@ -182,9 +193,16 @@ static void log_request(const InferCallState *e) {
              log_text("why", e->call.error[0] != 0 ? e->call.error : r->cause));
 }
 
+static void explain(InferCallState *e) {
+    Receipt *r = &e->call.receipt;
+    r->answered = clock_monotonic_ns();
+    if (receipt_outcome(r) == RECEIPT_OUTCOME_MISSED)
+        r->loop_delay_ns = run_delay_read(&e->dispatcher->delay, r->answered) - e->delay_before;
+    receipt_explain(r);
+}
+
 static void record(InferCallState *e) {
-    e->call.receipt.answered = clock_monotonic_ns();
-    receipt_explain(&e->call.receipt);
+    explain(e);
     metrics_note(e->dispatcher->o.metrics, &e->call.receipt);
     request_history_add(e->dispatcher->o.history, &e->call.receipt);
     log_request(e);
@@ -291,8 +309,7 @@ static void engine_done(void *self) {
         return;
     }
     if (e->call.request.timing || e->call.timing) {
-        r->answered = clock_monotonic_ns();
-        receipt_explain(r);
+        explain(e);
         dispatcher_add_timing(&e->call);
     }
     const InferCodec *codec = e->call.codec;
