@@ -9,7 +9,13 @@
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 
-enum { KEPT_BYTES = 64 << 20, KEPT_EACH = 2 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
+enum {
+    KEPT_BYTES = 64 << 20,
+    KEPT_EACH = 2 << 20,
+    RECLAIM_BYTES = 16 << 20,
+    RESERVED_EACH = 1 << 18,
+    DAY_S = 86400
+};
 
 // The run delay of the loop's thread is read at most this often as requests arrive.
 enum { DELAY_AGE_NS = 2000000 };
@@ -526,11 +532,16 @@ static void decoded(InferCallState *e) {
     find_shape(e);
 }
 
-// Makes the request's memory part of its model's budget.
+// Makes the request's memory part of its model's budget. If large requests of other models have
+// used up the memory, a small one stays in the server's reserve.
 static bool join_budget(InferCallState *e) {
-    const ModelInfo *s = e->call.model;
+    ModelInfo *s = e->call.model;
+    size_t     used = budget_used(&e->budget);
     e->budget.most = (size_t)s->config->set.request_mb << 20;
-    return budget_move(&e->budget, &e->call.model->memory);
+    if (budget_move(&e->budget, &s->memory)) return true;
+    if (used > RESERVED_EACH || budget_short(&s->memory, used) == &s->memory) return false;
+    e->budget.most = RESERVED_EACH;
+    return true;
 }
 
 void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
