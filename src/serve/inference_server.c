@@ -90,7 +90,7 @@ static TimeNs notify_period(void) {
 
 enum {
     MAPPED_BYTES = 1 << 18,
-    HEAP_STEP = 4 << 20,
+    HEAP_STEP = 1 << 20,
     HELD_PARTS = 8,
     RESERVE_PARTS = 8,
     CHECK_NS = 10000000,

@@ -108,7 +108,8 @@ typedef struct LiveRequest {  // engine's part of a NodeRequest
     bool            halted;           // between blocks
     bool            pressed;          // its block was told to yield
     bool            demoted;          // its block goes on without cores
-    TimeNs          cpu_ns;           // CPU time of its threads when it was told
+    TimeNs          pressed_at;       // when it was told
+    TimeNs cpu_ns, delay_ns;  // CPU time of its threads, and time they waited for a CPU, then
 } LiveRequest;
 
 // Cached demand of a block on shared cache and bandwidth; the same blocks recur.

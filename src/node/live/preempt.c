@@ -65,12 +65,13 @@ static void take_back(NodeLive *l, NodeRequest *r, const Cores *cores) {
     r->cores = cores_difference(r->cores, cores);
 }
 
-// Asks the timer thread for as many spare workers.
+// Asks the timer thread for as many spare workers, and some for the next time.
 static bool has_spares(NodeLive *l, uint32_t n) {
-    if (workers_spares(l->workers) >= n) return true;
-    atomic_store(&l->spares, n);
+    uint32_t have = workers_spares(l->workers), want = n + l->o.cores;
+    if (have >= want) return true;
+    atomic_store(&l->spares, want);
     live_call_timer(l);
-    return false;
+    return have >= n;
 }
 
 static void note_demotion(NodeLive *l, uint32_t i, TimeNs now) {
@@ -113,8 +114,20 @@ static bool tell_to_yield(NodeLive *l, uint32_t i) {
     take_back(l, r, &back);
     atomic_store_explicit(&b->yield, true, memory_order_relaxed);
     x->cpu_ns = workers_cpu_ns(l->workers, &r->cores);
+    x->delay_ns = workers_delay_ns(l->workers, &r->cores);
+    x->pressed_at = clock_monotonic_ns();
     x->pressed = true;
     return true;
+}
+
+// Time since it was told to yield in which it used its cores or was blocked, for example by a lock
+// of the system; not the time in which other processes had them.
+static TimeNs used_ns(const NodeLive *l, const NodeRequest *r, const LiveRequest *x, TimeNs now) {
+    TimeNs n = cores_count(&r->cores), wall = now - x->pressed_at;
+    TimeNs cpu = (workers_cpu_ns(l->workers, &r->cores) - x->cpu_ns) / n;
+    if (cpu >= l->rule->quantum_ns || wall < l->rule->quantum_ns || x->delay_ns < 0) return cpu;
+    TimeNs delay = (workers_delay_ns(l->workers, &r->cores) - x->delay_ns) / n;
+    return wall - delay > cpu ? wall - delay : cpu;
 }
 
 // The next time to look at the block, if other tenants wait still.
@@ -126,7 +139,7 @@ static TimeNs press(NodeLive *l, uint32_t i, TimeNs now, bool *freed) {
     if (now - r->since < quantum) return r->since + quantum;
     if (!others_ready(l, r->tenant)) return now + RETRY_NS;
     if (!x->pressed) return now + (tell_to_yield(l, i) ? quantum : RETRY_NS);
-    TimeNs each = (workers_cpu_ns(l->workers, &r->cores) - x->cpu_ns) / cores_count(&r->cores);
+    TimeNs each = used_ns(l, r, x, now);
     if (each < quantum) return now + (quantum - each > RETRY_NS ? quantum - each : RETRY_NS);
     *freed = demote(l, i, now);
     return *freed ? INT64_MAX : now + RETRY_NS;

@@ -1,6 +1,7 @@
 #include "node/live/workers.h"
 
 #include <pthread.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,29 @@ TimeNs workers_cpu_ns(const Workers *all, const Cores *cores) {
         if (pthread_getcpuclockid(atomic_load(&all->at[c])->thread, &clock) == 0)
             (void)clock_gettime(clock, &t);
         sum += (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+    }
+    return sum;
+}
+
+static TimeNs delay_of(pid_t tid) {
+    char text[96] = "", *end = NULL;
+    (void)snprintf(text, sizeof text, "/proc/self/task/%d/schedstat", (int)tid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    if (n <= 0) return -1;
+    text[n] = '\0';
+    (void)strtoll(text, &end, 10);
+    return strtoll(end, NULL, 10);
+}
+
+TimeNs workers_delay_ns(const Workers *all, const Cores *cores) {
+    TimeNs sum = 0;
+    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1)) {
+        TimeNs one = delay_of(atomic_load(&atomic_load(&all->at[c])->tid));
+        if (one < 0) return -1;
+        sum += one;
     }
     return sum;
 }

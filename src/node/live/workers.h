@@ -39,6 +39,8 @@ void         workers_join_demoted(Workers *w);
 uint32_t     workers_spares(const Workers *w);
 // The thread of the core's current job is demoted and a spare, which there is, takes its place. One
 // thread at a time calls this or gives jobs to that core; it does not block.
-void   workers_demote(Workers *w, uint32_t core);
-bool   workers_begun(const Workers *w, const Cores *cores);   // their threads can be demoted
+void workers_demote(Workers *w, uint32_t core);
+bool workers_begun(const Workers *w, const Cores *cores);  // their threads can be demoted
+// Sum of the times in which these workers were runnable but had no CPU; -1: unknown.
+TimeNs workers_delay_ns(const Workers *all, const Cores *cores);
 TimeNs workers_cpu_ns(const Workers *w, const Cores *cores);  // CPU time of their threads
