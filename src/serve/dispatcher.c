@@ -199,16 +199,8 @@ static void log_request(const InferCallState *e) {
              log_text("why", e->call.error[0] != 0 ? e->call.error : r->cause));
 }
 
-static void explain(InferCallState *e) {
-    Receipt *r = &e->call.receipt;
-    r->answered = clock_monotonic_ns();
-    if (receipt_outcome(r) == RECEIPT_OUTCOME_MISSED)
-        r->loop_delay_ns = run_delay_read(&e->dispatcher->delay, r->answered) - e->delay_before;
-    receipt_explain(r);
-}
-
 static void record(InferCallState *e) {
-    explain(e);
+    dispatcher_explain(e);
     metrics_note(e->dispatcher->o.metrics, &e->call.receipt);
     request_history_add(e->dispatcher->o.history, &e->call.receipt);
     log_request(e);
@@ -315,7 +307,7 @@ static void engine_done(void *self) {
         return;
     }
     if (e->call.request.timing || e->call.timing) {
-        explain(e);
+        dispatcher_explain(e);
         dispatcher_add_timing(&e->call);
     }
     const InferCodec *codec = e->call.codec;

@@ -92,5 +92,7 @@ void       dispatcher_name_tenant(InferCallState *e, uint32_t tenant);
 bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs);
 // Sets error and retry_s of a request without a response.
 void dispatcher_set_error(InferCallState *e);
+// Sets answered to now, and the cause of a miss.
+void dispatcher_explain(InferCallState *e);
 // Adds timing to the response's parameters.
 void dispatcher_add_timing(InferCall *call);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 #include "serve/tensor/classification.h"
@@ -82,6 +83,14 @@ void dispatcher_set_error(InferCallState *e) {
                        e->dispatcher->o.set->response_mb);
     else
         (void)snprintf(call->error, sizeof call->error, "%s", receipt_end_about(r->end));
+}
+
+void dispatcher_explain(InferCallState *e) {
+    Receipt *r = &e->call.receipt;
+    r->answered = clock_monotonic_ns();
+    if (receipt_outcome(r) == RECEIPT_OUTCOME_MISSED)
+        r->loop_delay_ns = run_delay_read(&e->dispatcher->delay, r->answered) - e->delay_before;
+    receipt_explain(r);
 }
 
 static void add(InferCall *call, uint32_t *n, const char *key, const char *text, double number) {
