@@ -243,8 +243,8 @@ const char *listener_address(const Listener *l) { return l->text; }
 
 ListenerCounts listener_counts(const Listener *l) {
     ListenerCounts c = l->counts;
-    c.body_bytes = budget_used(&l->slabs->budget);
-    c.held_bytes = c.body_bytes + budget_used(&l->pages->budget);
+    c.body_bytes = budget_used(&l->slabs->budget) + budget_used(&l->slabs->small);
+    c.held_bytes = c.body_bytes + budget_used(&l->pages->budget) + budget_used(&l->pages->small);
     return c;
 }
 

@@ -22,6 +22,11 @@ static uint32_t slab_class_of(const Slab *s) {
     return (uint32_t)__builtin_ctzl(s->size + SLAB_RECORD);
 }
 
+// Small slabs are charged to the whole memory, large ones to all of it but a reserve.
+static Budget *slab_payer(SlabPool *p, uint32_t class) {
+    return class < SLAB_MAPPED && p->small.whole ? &p->small : &p->budget;
+}
+
 static Slab *slab_new(uint32_t class) {
     size_t bytes = (size_t)1 << class;
     void  *memory = NULL;
@@ -35,13 +40,14 @@ static Slab *slab_new(uint32_t class) {
     return s;
 }
 
-// Unmapping a large one takes milliseconds: it leaves in pieces.
+// Unmapping a large one takes milliseconds: it leaves in pieces, and counts until it has left.
 static void slab_free(SlabPool *p, Slab *s) {
     if (slab_class_of(s) < SLAB_MAPPED) {
         free(s);
     } else if (s->warm <= SLAB_PIECE) {
         munmap(s, s->size + SLAB_RECORD);
     } else {
+        budget_add(&p->budget, s->warm);
         s->next = p->leaving;
         p->leaving = s;
     }
@@ -52,6 +58,7 @@ bool slab_sweep(SlabPool *p) {
     if (!s) return false;
     size_t bytes = s->size + SLAB_RECORD, used = s->warm + SLAB_RECORD;
     size_t keep = (used - 1) / SLAB_PIECE * SLAB_PIECE;
+    budget_give(&p->budget, s->warm - (keep > 0 ? keep - SLAB_RECORD : 0));
     if (keep == 0) p->leaving = s->next;
     (void)munmap((char *)s + keep, bytes - keep);
     if (keep > 0) s->size = s->warm = keep - SLAB_RECORD;
@@ -68,10 +75,11 @@ static Slab *slab_pop(SlabPool *p, uint32_t class) {
 
 Slab *slab_take(SlabPool *p, size_t size) {
     uint32_t class = slab_class(size);
-    if (class >= SLAB_CLASSES || budget_short(&p->budget, 1)) return NULL;
+    if (class >= SLAB_CLASSES || budget_short(slab_payer(p, class), 1)) return NULL;
     Slab *s = NULL;
     if (p->free[class]) s = slab_pop(p, class);
-    if (s && !budget_take(&p->budget, s->warm)) {  // a new one counts as much as is touched of it
+    if (s && !budget_take(slab_payer(p, class),
+                          s->warm)) {  // a new one counts as much as is touched of it
         slab_free(p, s);
         s = NULL;
     }
@@ -80,7 +88,7 @@ Slab *slab_take(SlabPool *p, size_t size) {
 
 bool slab_touch(SlabPool *p, Slab *s, size_t used) {
     if (used <= s->warm) return true;
-    if (!budget_take(&p->budget, used - s->warm)) return false;
+    if (!budget_take(slab_payer(p, slab_class_of(s)), used - s->warm)) return false;
     s->warm = used;
     return true;
 }
@@ -89,13 +97,13 @@ Slab *slab_need(SlabPool *p, size_t size) {
     uint32_t class = slab_class(size);
     if (class >= SLAB_CLASSES) return NULL;
     Slab *s = p->free[class] ? slab_pop(p, class) : slab_new(class);
-    if (s) budget_add(&p->budget, s->warm);
+    if (s) budget_add(slab_payer(p, class), s->warm);
     return s;
 }
 
 void slab_use(SlabPool *p, Slab *s, size_t used) {
     if (used <= s->warm) return;
-    budget_add(&p->budget, used - s->warm);
+    budget_add(slab_payer(p, slab_class_of(s)), used - s->warm);
     s->warm = used;
 }
 
@@ -126,9 +134,9 @@ Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size) {
 
 void slab_give(SlabPool *p, Slab *s) {
     if (!s) return;
-    poison_fill(s->at, s->warm);
-    budget_give(&p->budget, s->warm);
     uint32_t class = slab_class_of(s);
+    poison_fill(s->at, s->warm);
+    budget_give(slab_payer(p, class), s->warm);
     if (p->n_free[class] >= SLAB_KEPT || p->spare + s->warm > SLAB_SPARE) {
         slab_free(p, s);
         return;
@@ -152,6 +160,7 @@ SlabPool *slab_pool_new(size_t most, Budget *whole) {
     p->budget.setting = "buffered_mb";
     p->budget.most = most;
     p->budget.whole = whole;
+    if (whole) p->small = (Budget){.setting = "buffered_mb", .whole = whole->whole};
     return p;
 }
 

@@ -20,6 +20,7 @@ typedef struct Slab {
 } Slab;
 
 typedef struct SlabPool {
+    Budget   small;   // the same of small slabs, which may use the reserve: the whole's whole
     Budget   budget;  // touched bytes of slabs in use: a declared length alone costs nothing
     size_t   spare;   // bytes in free slabs
     Slab    *free[SLAB_CLASSES];

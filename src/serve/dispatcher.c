@@ -9,7 +9,16 @@
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 
-enum { KEPT_BYTES = 64 << 20, KEPT_EACH = 2 << 20, RECLAIM_BYTES = 16 << 20, DAY_S = 86400 };
+enum {
+    KEPT_BYTES = 64 << 20,
+    KEPT_EACH = 2 << 20,
+    RECLAIM_BYTES = 16 << 20,
+    RESERVED_EACH = 1 << 18,
+    DAY_S = 86400
+};
+
+// The run delay of the loop's thread is read at most this often as requests arrive.
+enum { DELAY_AGE_NS = 2000000 };
 
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
 
@@ -47,6 +56,7 @@ void dispatcher_destroy(Dispatcher *d) {
     if (d == NULL) return;
     CHECK(d->busy == 0);
     loop_disarm(d->o.loop, &d->reclaim);
+    run_delay_close(&d->delay);
     for (uint32_t i = 0; i < d->n; i++) arena_finish(&d->calls[i].call.arena);
     for (uint32_t i = 0; i < d->n_coroutines; i++) coroutine_destroy(d->coroutines[i]);
     free(d->calls);
@@ -68,8 +78,15 @@ static bool has_arena(Dispatcher *d, InferCallState *e) {
         return true;
     }
     if (arena_init(&e->call.arena, arena_bytes(d)) != ERR_OK) return false;
+    arena_use_huge_pages(&e->call.arena, KEPT_EACH);
     e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
     return arena_charge(&e->call.arena, &e->budget);
+}
+
+static TimeNs delay_before(Dispatcher *d, TimeNs arrived) {
+    if (d->delay.at == 0) run_delay_open(&d->delay, clock_monotonic_ns());
+    if (arrived - d->delay.at <= DELAY_AGE_NS) return d->delay.total;
+    return run_delay_until(&d->delay, arrived, clock_monotonic_ns());
 }
 
 InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
@@ -83,6 +100,7 @@ InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began
     *e = (InferCallState){.call = {.arena = arena}, .dispatcher = d, .state = CALL_OPEN};
     e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
     atomic_store_explicit(&e->budget.used, used, memory_order_relaxed);
+    e->delay_before = delay_before(d, arrived);
     e->call.max_body = (size_t)d->o.set->body_mb << 20;
     e->call.max_response = (size_t)d->o.set->response_mb << 20;
     e->call.receipt = (Receipt){.slot = UINT32_MAX,
@@ -181,9 +199,16 @@ static void log_request(const InferCallState *e) {
              log_text("why", e->call.error[0] != 0 ? e->call.error : r->cause));
 }
 
+static void explain(InferCallState *e) {
+    Receipt *r = &e->call.receipt;
+    r->answered = clock_monotonic_ns();
+    if (receipt_outcome(r) == RECEIPT_OUTCOME_MISSED)
+        r->loop_delay_ns = run_delay_read(&e->dispatcher->delay, r->answered) - e->delay_before;
+    receipt_explain(r);
+}
+
 static void record(InferCallState *e) {
-    e->call.receipt.answered = clock_monotonic_ns();
-    receipt_explain(&e->call.receipt);
+    explain(e);
     metrics_note(e->dispatcher->o.metrics, &e->call.receipt);
     request_history_add(e->dispatcher->o.history, &e->call.receipt);
     log_request(e);
@@ -290,8 +315,7 @@ static void engine_done(void *self) {
         return;
     }
     if (e->call.request.timing || e->call.timing) {
-        r->answered = clock_monotonic_ns();
-        receipt_explain(r);
+        explain(e);
         dispatcher_add_timing(&e->call);
     }
     const InferCodec *codec = e->call.codec;
@@ -508,11 +532,16 @@ static void decoded(InferCallState *e) {
     find_shape(e);
 }
 
-// Makes the request's memory part of its model's budget.
+// Makes the request's memory part of its model's budget. If large requests of other models have
+// used up the memory, a small one stays in the server's reserve.
 static bool join_budget(InferCallState *e) {
-    const ModelInfo *s = e->call.model;
+    ModelInfo *s = e->call.model;
+    size_t     used = budget_used(&e->budget);
     e->budget.most = (size_t)s->config->set.request_mb << 20;
-    return budget_move(&e->budget, &e->call.model->memory);
+    if (budget_move(&e->budget, &s->memory)) return true;
+    if (used > RESERVED_EACH || budget_short(&s->memory, used) == &s->memory) return false;
+    e->budget.most = RESERVED_EACH;
+    return true;
 }
 
 void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/coroutine.h"
+#include "base/run_delay.h"
 #include "net/exchange.h"
 #include "node/job_program.h"
 #include "serve/dispatcher.h"
@@ -39,7 +40,8 @@ typedef struct InferCallState {
     LoopPost     compiled, computed;
     LoopTimer    expiry;  // runs while it waits for its shapes
     TimeNs       arrival, deadline, expire;
-    TimeNs       limit;  // the client's timeout; 0: none
+    TimeNs       delay_before;  // of the loop's thread, when it arrived
+    TimeNs       limit;         // the client's timeout; 0: none
     uint32_t     tenant;
     Tensor      *inputs;
     uint32_t    *chosen;  // [response.n] index of each output sent
@@ -66,6 +68,7 @@ struct Dispatcher {
     uint32_t          n_coroutines;
     InferCallState   *reclaimed;  // released calls whose memory is returned piece by piece
     LoopTimer         reclaim;
+    RunDelay          delay;  // of the loop's thread; zeroed until the first request
     uint64_t          next_id;
     bool              rejecting;
     const char       *names[LIVE_TENANTS];  // model of each engine tenant; NULL: none yet

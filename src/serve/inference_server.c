@@ -43,6 +43,7 @@ typedef struct InferenceServer {
     const Log      *log;
     Loop           *loop;
     Budget          memory;  // of all requests: `buffered_mb`
+    Budget          large;   // all of it but a reserve for small requests
     Host            host;
     NodeLive       *engine;
     Metrics        *metrics;
@@ -87,7 +88,14 @@ static TimeNs notify_period(void) {
     return period > 0 && period < INT64_MAX / 1000 ? period * 1000 / 2 : 0;
 }
 
-enum { MAPPED_BYTES = 1 << 18, HELD_PARTS = 8, CHECK_NS = 10000000, LAST_NS = 2000000000 };
+enum {
+    MAPPED_BYTES = 1 << 18,
+    HEAP_STEP = 4 << 20,
+    HELD_PARTS = 8,
+    RESERVE_PARTS = 8,
+    CHECK_NS = 10000000,
+    LAST_NS = 2000000000
+};
 
 // At most 1/HELD_PARTS of the memory budget, to leave room for models.
 static size_t held_bytes(const ServeSettings *s) {
@@ -121,7 +129,7 @@ static Err listen_at(InferenceServer *s, uint32_t i, const char *address, Exchan
                          .protocol = i == 1 ? LISTENER_HTTP2 : LISTENER_HTTP1,
                          .limits = limits_of(&s->o.config->serve),
                          .handler = handler,
-                         .budget = &s->memory,
+                         .budget = &s->large,
                          .relieve = relieve,
                          .self = s};
     if (strcmp(address, "off") == 0) return ERR_OK;
@@ -356,7 +364,7 @@ static Err open_parts(InferenceServer *s) {
     TRY(registry_create(&s->registry, &(ModelRegistryOptions){.loop = s->loop,
                                                               .engine = s->engine,
                                                               .host = &s->host,
-                                                              .memory = &s->memory,
+                                                              .memory = &s->large,
                                                               .policy = s->o.policy,
                                                               .policy_settings = s->o.settings,
                                                               .changed = model_changed,
@@ -462,13 +470,19 @@ static Err start(InferenceServer *s) {
         free(s->o.config);
         return e;
     }
-    // Large blocks are mapped, so that freeing them returns their memory to the system.
+    // Large blocks are mapped, so that freeing them returns their memory to the system; heaps grow
+    // and shrink in large steps, as each step holds a lock that all threads need.
     (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    (void)mallopt(M_TRIM_THRESHOLD, 4 * HEAP_STEP);
     TRY(open_log(s));
     TRY(log_starting(s));
     TRY(loop_create(&s->loop));
     s->memory.setting = "buffered_mb";
     s->memory.most = held_bytes(&s->o.config->serve);
+    s->large.setting = s->memory.setting;
+    s->large.most = s->memory.most - s->memory.most / RESERVE_PARTS;
+    s->large.whole = &s->memory;
     TRY(server_signals(s));
     TRY(open_engine(s));
     TRY(open_parts(s));

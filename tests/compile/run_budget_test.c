@@ -273,7 +273,7 @@ static void loops_are_charged(void **state) {
     }
 }
 
-// What fits runs; it is charged until its outputs are handed over, and freed on release.
+// What fits runs; its outputs are charged until they are released.
 static void a_run_within_its_budget(void **state) {
     (void)state;
     Case    c;
@@ -290,9 +290,10 @@ static void a_run_within_its_budget(void **state) {
         program_run_layer(&c.p, &c.mem, i, 0, 0, 1, c.out);
     assert_true(budget_used(&b) >= (size_t)v * sizeof(float));
     assert_int_equal(program_outputs(&c.p, &c.mem, NULL, c.out), ERR_OK);
-    assert_int_equal(budget_used(&b), 0);
+    assert_true(budget_used(&b) >= (size_t)v * sizeof(float));
     assert_float_equal(((float *)c.out[0].data)[v - 1], 1, 0);
     run_memory_release(&c.mem);
+    assert_int_equal(budget_used(&b), 0);
     assert_int_equal(c.mem.n_held, 0);
     assert_true(arena_reserved(&c.mem.ref_keep) + arena_reserved(&c.mem.ref_scratch) <= 1 << 20);
     close_case(&c);

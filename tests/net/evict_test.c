@@ -18,9 +18,10 @@
 enum { ROOM = 1 << 16, PLACES = 16, LONG_MS = 20000 };
 static char body[ROOM];
 
-#define ASK  "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
-#define PART "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\nx"
-#define HOLD "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
+#define ASK          "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
+#define PART         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\nx"
+#define HOLD         "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
+#define CHUNKED_PART "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n"
 
 // Whether the server has closed it.
 static bool closed(int fd) {
@@ -37,13 +38,7 @@ static bool closed(int fd) {
 // never given up for them.
 static void incomplete_requests_keep_nobody_out(void **state) {
     (void)state;
-    static const char *const kinds[] = {"",
-                                        "GET /ec",
-                                        PART,
-                                        ASK PART,
-                                        ASK "GET /ec",
-                                        "POST /echo HTTP/1.1\r\nHost: a\r\n"
-                                        "Transfer-Encoding: chunked\r\n\r\nff\r\n"};
+    static const char *const kinds[] = {"", "GET /ec", PART, ASK PART, ASK "GET /ec", CHUNKED_PART};
     ListenerLimits           limits = {.connections = PLACES};
     Http1Server             *h = http1_server_open(&limits);
     int                      busy = http1_server_connect(h), fds[PLACES];

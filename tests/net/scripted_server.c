@@ -101,7 +101,8 @@ static void accepts(void *self, uint32_t events) {
     for (uint32_t i = 0; fd >= 0 && i < SCRIPTED_CONNS; i++) {
         ScriptedConn *l = &p->lines[i];
         if (l->fd.fd >= 0) continue;
-        *l = (ScriptedConn){.server = p, .fd = {fd, EPOLLIN, ready, l}};
+        *l = (ScriptedConn){.server = p,
+                            .fd = {.fd = fd, .events = EPOLLIN, .ready = ready, .self = l}};
         p->accepted++;
         assert_int_equal(loop_watch(p->loop, &l->fd), ERR_OK);
         if (p->mode == SCRIPTED_HTTP2) begin_http2(l);

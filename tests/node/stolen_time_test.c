@@ -37,7 +37,7 @@ static Total simulate(const Case *c) {
         TimeNs begin = free_at[core] > arrival ? free_at[core] : arrival;
         stolen_time_take(&s, (double)held[core]);
         StolenWait w =
-            stolen_time_wait(&s, (StolenQuestion){begin - arrival, least, TARGET, CORES, begin});
+            stolen_time_wait(&s, (StolenQuestion){begin - arrival, least, TARGET, CORES, begin, 0});
         assert_true(w.ns >= 0 && w.ns <= begin - arrival && w.taken <= w.of_ns);
         sum.wait += (double)(begin - arrival);
         sum.stolen += (double)w.ns;
@@ -71,12 +71,43 @@ static void a_queue_that_was_empty_starts_anew(void **state) {
     (void)stolen_time_arrive(&s, 1e6, 1, START);
     stolen_time_take(&s, 8e6);
     assert_int_equal(
-        stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 1, START + 9000000}).ns, 8000000);
+        stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 1, START + 9000000, 0}).ns,
+        8000000);
     stolen_time_idle(&s);
     (void)stolen_time_arrive(&s, 1e6, 1, START + 20000000);
-    StolenWait w = stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 1, START + 29000000});
+    StolenWait w =
+        stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 1, START + 29000000, 0});
     assert_int_equal(w.ns, 0);
     assert_int_equal(w.taken, 0);
+}
+
+// All cores stand still, but only the block on one of them has ended.
+static void running_blocks_count(void **state) {
+    (void)state;
+    StolenTime s = {0};
+    TimeNs     now = START + 9000000;
+    (void)stolen_time_arrive(&s, 1e6, 2, START);
+    stolen_time_take(&s, 8e6);
+    assert_int_equal(stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 2, now, 0}).ns,
+                     4000000);
+    StolenWait w = stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 2, now, 8e6});
+    assert_int_equal(w.ns, 8000000);
+    assert_int_equal(w.taken, 16000000);
+    stolen_time_idle(&s);
+    assert_int_equal(stolen_time_wait(&s, (StolenQuestion){9000000, 0, TARGET, 2, now, 8e6}).ns, 0);
+}
+
+// A burst would miss the target without other processes, but by far less.
+static void a_small_part_without_them_leaves_the_blame(void **state) {
+    (void)state;
+    StolenTime s = {0};
+    TimeNs     now = START + 100000000;
+    (void)stolen_time_arrive(&s, 1e6, 1, START);
+    stolen_time_take(&s, 90e6);
+    StolenQuestion q = {100000000, 6000000, TARGET, 1, now, 0};
+    assert_int_equal(stolen_time_wait(&s, q).ns, 90000000);
+    q.least = 30000000;
+    assert_int_equal(stolen_time_wait(&s, q).ns, 0);
 }
 
 // The virtual queue: work that waits although no time was taken.
@@ -93,6 +124,8 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_are_blamed_on_their_cause),
         cmocka_unit_test(a_queue_that_was_empty_starts_anew),
+        cmocka_unit_test(running_blocks_count),
+        cmocka_unit_test(a_small_part_without_them_leaves_the_blame),
         cmocka_unit_test(backlog_drains_on_all_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

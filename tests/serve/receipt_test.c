@@ -63,6 +63,30 @@ static void test_other_programs(void **state) {
     assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_THROTTLED);
 }
 
+// The loop was ready to decode and to answer, but other processes had its CPU.
+static void test_delayed_front_end(void **state) {
+    (void)state;
+    Receipt r = late();
+    r.timing.queue_ns = 2 * MS + 200000;
+    r.timing.compute_ns = 10 * MS;
+    r.finished = 1012 * MS + 300000;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONTEND);
+    r.loop_delay_ns = 20 * MS;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_FRONTEND);
+    r.loop_delay_ns = 40 * MS;
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_SYSTEM);
+    receipt_explain(&r);
+    assert_string_equal(r.cause, "late by 12.3 ms of 50: computed 10 ms on 1 core; response sent "
+                                 "50 ms later; other programs took 40 ms of the server's front "
+                                 "end");
+    r.loop_delay_ns = 90 * MS;  // at most what decoding and answering took
+    receipt_explain(&r);
+    assert_non_null(strstr(r.cause, "took 50.1 ms of the server's front end"));
+    r = late();
+    r.loop_delay_ns = 60 * MS;  // while the engine had it: its front end took no time
+    assert_int_equal(receipt_cause(&r), RECEIPT_CAUSE_QUEUEING);
+}
+
 typedef struct CauseCase {
     TimeNs       queued, queue_stolen, stolen, interference;  // ms
     LiveCause    engine;
@@ -240,6 +264,7 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_other_programs),
+        cmocka_unit_test(test_delayed_front_end),
         cmocka_unit_test(test_cause_is_the_largest_part),
         cmocka_unit_test(test_in_time),
         cmocka_unit_test(test_paused_and_slowed),

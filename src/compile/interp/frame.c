@@ -12,7 +12,7 @@
 #include "compile/step.h"
 #include "model/work.h"
 
-enum { PAY_STEP = 65536, MAPPED_MIN = 1 << 20 };  // bytes
+enum { PAY_STEP = 65536, MAPPED_MIN = 1 << 20, HUGE_MIN = 4 << 20 };  // bytes
 
 // Takes from the budget in steps, so that small values cost no atomic operations.
 Err interp_take(InterpState *m, size_t bytes) {
@@ -65,10 +65,13 @@ void frame_finish(Frame *f) {
     f->slots = NULL;
 }
 
+// Huge pages, as page faults and unmapping hold a lock that all threads of the process need.
 static void *map_zeroed(size_t room) {
     void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
-    return p != MAP_FAILED ? p : NULL;
+    if (p == MAP_FAILED) return NULL;
+    if (room >= HUGE_MIN) (void)madvise(p, room, MADV_HUGEPAGE);
+    return p;
 }
 
 static bool buf_alloc(ValueBuf *b) {

@@ -1,5 +1,6 @@
 #include "node/live/block.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -12,6 +13,9 @@ enum { IDLE_NS = 100000 };
 // A sleeping worker takes up to this long to start on an idle core.
 enum { WAKE_NS = 150000 };
 
+// A block that has run for less is not asked whether its core was taken.
+enum { LONG_NS = 500000 };
+
 // A layer that takes longer than two slices is computed in slices.
 enum { SLICE_NS = 500000 };
 
@@ -22,22 +26,24 @@ typedef struct BlockClock {
 
 static _Thread_local BlockClock own_clock;
 
-static TimeNs thread_time(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+static TimeNs thread_time(clockid_t thread) {
+    struct timespec t = {0};
+    (void)clock_gettime(thread, &t);
     return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static TimeNs clock_begin(BlockClock *c) {
     TimeNs wall = clock_monotonic_ns();
     if (wall - c->wall < IDLE_NS) return wall;
-    c->cpu = thread_time();
+    c->cpu = thread_time(CLOCK_THREAD_CPUTIME_ID);
     c->wall = wall;
     return wall;
 }
 
+// The system takes the core at the end of a system call, as reading the CPU time is one: the wall
+// clock is read after it.
 static TimeNs clock_lost(BlockClock *c) {
-    TimeNs wall = clock_monotonic_ns(), cpu = thread_time();
+    TimeNs cpu = thread_time(CLOCK_THREAD_CPUTIME_ID), wall = clock_monotonic_ns();
     TimeNs lost = (wall - c->wall) - (cpu - c->cpu);
     c->wall = wall;
     c->cpu = cpu;
@@ -210,6 +216,14 @@ static void note_start(Block *b, uint32_t index, TimeNs t) {
         continue;
 }
 
+static void show_clock(Block *b) {
+    clockid_t own = 0;
+    if (pthread_getcpuclockid(pthread_self(), &own) != 0) return;
+    b->first_wall = own_clock.wall;
+    b->first_cpu = own_clock.cpu;
+    atomic_store_explicit(&b->first_clock, own, memory_order_release);
+}
+
 static bool may_end(const Block *b) {
     return b->to == b->end || atomic_load_explicit(&b->yield, memory_order_relaxed);
 }
@@ -217,6 +231,7 @@ static bool may_end(const Block *b) {
 void block_run(Block *b, uint32_t index) {
     Meeting m = MEMBER_STAYS;
     note_start(b, index, clock_begin(&own_clock));
+    if (index == 0) show_clock(b);
     while (m == MEMBER_STAYS) {
         uint32_t count = b->count;
         run_leg(b, index, count);
@@ -235,6 +250,21 @@ TimeNs block_held_up(const Block *b) {
     return stolen < all ? stolen : all;
 }
 
+TimeNs block_held_so_far(const Block *b, TimeNs now) {
+    clockid_t clock = atomic_load_explicit(&b->first_clock, memory_order_acquire);
+    TimeNs    all = now - b->began - WAKE_NS;
+    if (all < LONG_NS || clock == 0) return all < LONG_NS ? 0 : all;
+    TimeNs cpu = thread_time(clock) - b->first_cpu;
+    TimeNs lost = now - b->first_wall - cpu;
+    TimeNs start = atomic_load_explicit(&b->start_ns, memory_order_relaxed);
+    if (start > WAKE_NS) lost += start - WAKE_NS;
+    return lost < 0 || cpu < 0 ? 0 : lost < all ? lost : all;
+}
+
+TimeNs block_held_after(const Block *b) {
+    return clock_monotonic_ns() - b->ended < IDLE_NS ? 0 : clock_lost(&own_clock);
+}
+
 void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     uint32_t index = 0;
     b->count = b->began_with = cores_count(cores);
@@ -244,6 +274,7 @@ void block_start(Block *b, TimeNs t, const Cores *cores, Cores *asleep) {
     b->n_growths = 0;
     atomic_store_explicit(&b->stolen_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&b->start_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&b->first_clock, 0, memory_order_relaxed);
     atomic_store_explicit(&b->at, b->from, memory_order_relaxed);
     atomic_store_explicit(&b->offer, BLOCK_OPEN, memory_order_relaxed);
     atomic_store_explicit(&b->hold, BLOCK_HOLDS, memory_order_relaxed);

@@ -54,17 +54,20 @@ typedef struct Block {
     uint32_t         version;            // of layer `from`
     uint32_t         count, began_with;  // of members
     TimeNs           began, ended, area_from;
-    double           area_ns;        // core nanoseconds
-    double           expected_ns;    // predicted on its cores without interference
-    double           unhindered_ns;  // predicted on the wanted cores without interference
-    _Atomic TimeNs   stolen_ns;      // time in which other processes ran on its cores
-    _Atomic TimeNs   start_ns;       // from block_start until its last member began
-    _Atomic uint32_t at;             // current layer, for observers
-    _Atomic uint32_t offer;          // BlockOffer
-    _Atomic uint32_t hold;           // BlockHold
-    _Atomic bool     yield;          // ends after the current layer or slice
-    _Atomic uint32_t front;          // slices begun by some member; BLOCK_FROZEN: no more begin
-    Cores            more;           // cores offered
+    double           area_ns;                // core nanoseconds
+    double           expected_ns;            // predicted on its cores without interference
+    double           unhindered_ns;          // predicted on the wanted cores without interference
+    _Atomic TimeNs   stolen_ns;              // time in which other processes ran on its cores
+    _Atomic TimeNs   start_ns;               // from block_start until its last member began
+    TimeNs           first_wall, first_cpu;  // clocks of its first member when that began,
+    _Atomic int32_t  first_clock;            // whose CPU clock this is; 0: it has not begun
+    TimeNs           after_ns;  // from its end until its cores were free: by other processes
+    _Atomic uint32_t at;        // current layer, for observers
+    _Atomic uint32_t offer;     // BlockOffer
+    _Atomic uint32_t hold;      // BlockHold
+    _Atomic bool     yield;     // ends after the current layer or slice
+    _Atomic uint32_t front;     // slices begun by some member; BLOCK_FROZEN: no more begin
+    Cores            more;      // cores offered
     BlockGrowth      growths[BLOCK_GROWTHS];
     uint32_t         n_growths;
     InterferenceLoad load;
@@ -82,6 +85,10 @@ void block_run(Block *b, uint32_t index);
 // Time of an ended block in which other processes held it up: they ran on its cores, or its workers
 // waited for them.
 TimeNs block_held_up(const Block *b);
+// Of a running block until now, on its first core; 0 if it began just now.
+TimeNs block_held_so_far(const Block *b, TimeNs now);
+// Called by the last member, after the end: time since then in which other processes held it up.
+TimeNs block_held_after(const Block *b);
 // Offers cores that join at the next layer or slice. False: the block ends before, has one core
 // only, or an offer is pending.
 bool block_offer(Block *b, const Cores *more);

@@ -100,6 +100,7 @@ void live_over(void *live, Block *b) {
     if (p->point.layer < b->end) p->finishes = false;
     if (p->mem.failed != ERR_OK || p->mem.complete) p->finishes = true;
     if (p->finishes) say_answer(l, p, b);
+    b->after_ns = block_held_after(b);
     bool demoted = !block_leave(b);
     atomic_fetch_or_explicit(&l->ended[slot / 64], UINT64_C(1) << slot % 64, memory_order_release);
     if (!demoted) {

@@ -84,6 +84,16 @@ static TimeNs virtual_wait(NodeLive *l, const EngineRequest *ask, TimeNs t) {
     return stolen_time_arrive(&l->stolen, l->admission.of[ask->tenant].alone_ns, cores, t);
 }
 
+// Core time that other processes have taken from the blocks that run.
+static double taken_from_running(const NodeLive *l, TimeNs now) {
+    double sum = 0;
+    for (uint32_t k = 0; k < l->queue.n_running; k++) {
+        const LiveRequest *x = &l->beside[l->queue.running[k]];
+        if (!x->demoted) sum += (double)block_held_so_far(&l->blocks[x->slot], now);
+    }
+    return sum;
+}
+
 void live_blame_wait(const NodeLive *l, uint32_t i, LiveTiming *t, TimeNs now) {
     const LiveRequest *x = &l->beside[i];
     StolenQuestion     q = {.wait = t->queue_ns,
@@ -91,7 +101,8 @@ void live_blame_wait(const NodeLive *l, uint32_t i, LiveTiming *t, TimeNs now) {
                             .target = x->ask.deadline - x->ask.arrival,
                             .cores = atomic_load_explicit(&l->budget, memory_order_relaxed),
                             .now = now};
-    StolenWait         w = stolen_time_wait(&l->stolen, q);
+    if (2 * q.wait > q.target) q.running = taken_from_running(l, now);
+    StolenWait w = stolen_time_wait(&l->stolen, q);
     t->queue_stolen_ns = w.ns;
     t->taken_ns = w.taken;
     t->taken_of_ns = w.of_ns;

@@ -160,7 +160,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
     if (!demoted) {
         count_block(l, b);
         learn_width(l, b, alone_ns(b, &p->point));
-        stolen_time_take(&l->stolen, (double)block_held_up(b) * b->count);
+        stolen_time_take(&l->stolen, (double)(block_held_up(b) + b->after_ns) * b->count);
     }
     learn_work(l, r->tenant, b, p, spent, demoted);
     l->counts.busy_core_ns += spent;

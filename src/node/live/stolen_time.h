@@ -29,11 +29,13 @@ TimeNs stolen_time_arrive(StolenTime *s, double work_ns, uint32_t cores, TimeNs 
 void stolen_time_take(StolenTime *s, double core_ns);
 void stolen_time_idle(StolenTime *s);  // no request waits
 // A request with a target has waited until now; least: from stolen_time_arrive. If that alone
-// misses the target, other processes did not cause the miss.
+// misses the target and is no small part of the wait, other processes did not cause the miss.
+// running: core-ns taken from blocks that have not ended.
 typedef struct StolenQuestion {
     TimeNs   wait, least, target;
     uint32_t cores;
     TimeNs   now;
+    double   running;
 } StolenQuestion;
 
 StolenWait stolen_time_wait(const StolenTime *s, StolenQuestion q);

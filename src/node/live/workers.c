@@ -16,7 +16,7 @@
 #include "base/fp.h"
 #include "base/sync.h"
 
-enum { SPIN_ROUNDS = 128, YIELDED_NS = 100000, NICE_LEAST = 19 };
+enum { SPIN_ROUNDS = 128, YIELDED_NS = 100000, NICE_LEAST = 19, NICE_STEP = 8 };
 
 typedef struct Worker {
     _Alignas(128) _Atomic uint32_t posted;  // jobs posted
@@ -153,12 +153,11 @@ static Worker *take_spare(Workers *all) {
     return w;
 }
 
-// Threads with SCHED_IDLE yield to any other that wakes up. Without permission for it a nice level,
-// or else equal weight.
+// A sixth of the weight of other threads. Not less: a thread that hardly runs may hold a lock of
+// the system, such as that of the address space, and all others would wait for it.
 static void lower_priority(pid_t tid) {
-    struct sched_param none = {0};
-    (void)sched_setscheduler(tid, SCHED_IDLE, &none);
-    (void)setpriority(PRIO_PROCESS, (id_t)tid, NICE_LEAST);
+    int nice = getpriority(PRIO_PROCESS, (id_t)tid) + NICE_STEP;
+    (void)setpriority(PRIO_PROCESS, (id_t)tid, nice < NICE_LEAST ? nice : NICE_LEAST);
 }
 
 // The thread cannot end before dismiss(), so its number is not another thread's. Unprivileged

@@ -72,6 +72,7 @@ static void send_response(GrpcCall *c) {
     if (r->timing.degraded)
         answer.extra[answer.n_extra++] = (ExchangeHeader){{"x-cotenant-degraded", 19}, {"1", 1}};
     answer.trailers[answer.n_trailers++] = (ExchangeHeader){{"grpc-status", 11}, {"0", 1}};
+    c->x->budget = &c->call->model->memory;
     exchange_answer(c->x, &answer);
 }
 

@@ -99,6 +99,12 @@ static TimeNs queue_stolen(const Receipt *r) {
 
 static TimeNs answering(const Receipt *r) { return between(r->finished, r->answered); }
 
+// Of decoding and answering: the loop waited for a CPU.
+static TimeNs front_stolen(const Receipt *r) {
+    TimeNs front = decoding(r) + answering(r);
+    return r->loop_delay_ns < front ? r->loop_delay_ns : front;
+}
+
 // Refines queueing to overload and system to throttled, which only the engine can tell apart.
 static ReceiptCause refine(const Receipt *r, ReceiptCause c) {
     if (c == RECEIPT_CAUSE_QUEUEING && r->timing.late_cause == LIVE_OVERLOAD)
@@ -120,9 +126,9 @@ static ReceiptCause late_cause(const Receipt *r) {
                  {RECEIPT_CAUSE_PREEMPTED, t->paused_ns},
                  {RECEIPT_CAUSE_CONTENTION, t->interference_ns},
                  {RECEIPT_CAUSE_CONFLICT, t->core_shortage_ns},
-                 {RECEIPT_CAUSE_SYSTEM, t->stolen_ns + queue_stolen(r)},
+                 {RECEIPT_CAUSE_SYSTEM, t->stolen_ns + queue_stolen(r) + front_stolen(r)},
                  {RECEIPT_CAUSE_COMPILING, compiling(r)},
-                 {RECEIPT_CAUSE_FRONTEND, decoding(r) + answering(r)}};
+                 {RECEIPT_CAUSE_FRONTEND, decoding(r) + answering(r) - front_stolen(r)}};
     if (r->deadline > r->arrived && bare > r->deadline - r->arrived) return cause;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].ns > most) most = parts[i].ns, cause = parts[i].cause;
@@ -230,6 +236,8 @@ static void say_stages(Sentence *w, const Receipt *r) {
     say_compute(w, r);
     say_pauses(w, r);
     if (matters(r, answering(r))) say(w, "; response sent %s ms later", ms(answering(r), text));
+    if (matters(r, front_stolen(r)))
+        say(w, "; other programs took %s ms of the server's front end", ms(front_stolen(r), text));
     if (w->len > before) w->out[before] = ':';
 }
 

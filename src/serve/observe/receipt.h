@@ -45,7 +45,8 @@ typedef struct Receipt {
     uint32_t        batch;  // the first dimension of the first input
     TimeNs     began, arrived, decoded, submitted, finished, answered;  // times; 0: not reached
     TimeNs     deadline;                                                // 0: none
-    TimeNs     expire;  // end of the client's timeout; 0: none
+    TimeNs     expire;         // end of the client's timeout; 0: none
+    TimeNs     loop_delay_ns;  // meanwhile, the server's loop was ready but had no CPU; if missed
     uint64_t   in_bytes, out_bytes;
     LiveTiming timing;                // by the engine; zeroed: it did not get there
     char       cause[RECEIPT_CAUSE];  // one sentence about a miss or failure; "": none

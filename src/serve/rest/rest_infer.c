@@ -59,6 +59,7 @@ static void send(RestCall *c) {
             (ExchangeHeader){{"inference-header-content-length", 31}, {length, strlen(length)}};
     }
     for (uint32_t i = 0; i < call->n_pieces; i++) c->bytes += call->pieces[i].iov_len;
+    c->x->budget = &c->call->model->memory;
     exchange_answer(c->x, &answer);
 }
 
