@@ -16,8 +16,9 @@ enum { ROUNDS_MOST = 100000 };  // loop iterations of the interpreter while meas
 
 static const double LEAST_GAIN = 0.05;  // of more cores, as a share of the time on one
 
-#define MEASURE_NS   INT64_C(2000000000)  // time for all runs, at least one of each
-#define MEASURE_MACS INT64_C(20000000000)
+#define MEASURE_NS       INT64_C(2000000000)  // time for all runs, at least one of each
+#define MEASURE_BRIEF_NS INT64_C(500000000)   // the same for shapes that requests wait for
+#define MEASURE_MACS     INT64_C(20000000000)
 
 // Floats in [-1, 1), other types 0 or 1: valid as an index into any table.
 static void randomise(Tensor *t, Rng *r) {
@@ -126,7 +127,9 @@ static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs *
                              .runs = o->runs > 0 ? o->runs : RUNS,
                              .inputs = s->inputs,
                              .extrapolate = o->background,
-                             .most_ns = o->background ? MEASURE_NS : 0,
+                             .most_ns = !o->background      ? 0
+                                        : o->budget != NULL ? MEASURE_BRIEF_NS
+                                                            : MEASURE_NS,
                              .stop = o->stop};
     InterpLimits     served = s->program.limits;
     Team            *one = NULL;

@@ -2,15 +2,18 @@
 // step that has so many versions, else version 0.
 #include "compile/tune/step_times.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/sync.h"
+#include "base/work_stop.h"
 #include "compile/tune/stopwatch.h"
 
-enum { BARRIER_NS = 1000 };
+enum { BARRIER_NS = 1000, LOOK_NS = 20000000 };
 
 typedef struct StepTimes {
     Program                *program;
@@ -22,6 +25,8 @@ typedef struct StepTimes {
     uint32_t                runs;     // finished, of each version and core count
     TimeNs                 *now;      // times of the current run
     TimeNs                 *times;    // [versions][counts][runs][steps]
+    _Atomic uint32_t        over;     // no run is in progress any more
+    _Atomic bool            late;     // runs were stopped
 } StepTimes;
 
 // CPU time of the thread if co-runners may preempt it, else wall time.
@@ -43,6 +48,8 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
     StepTimes     *w = ctx;
     const Program *p = w->program;
     TimeNs         last = index == 0 ? read_clock(w) : 0;
+
+    const _Atomic bool *before = work_stop_watch(run_memory_stop_flag(&w->mem));
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_run_layer(p, &w->mem, i, v, index, count, w->outputs);
@@ -54,6 +61,7 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
         last = t;
     }
     if (index == 0) run_tail(w, last);
+    (void)work_stop_watch(before);
 }
 
 static void run_once(StepTimes *w, uint32_t v, uint32_t k, uint32_t r) {
@@ -136,7 +144,21 @@ static uint32_t most_versions(const Program *p) {
     return most;
 }
 
-static bool stopped(const StepTimes *w) { return w->o->stop != NULL && atomic_load(w->o->stop); }
+static bool cancelled(const StepTimes *w) { return w->o->stop != NULL && atomic_load(w->o->stop); }
+static bool stopped(const StepTimes *w) { return atomic_load(&w->late) || cancelled(w); }
+
+// Ends a run that takes too long: a layer may take minutes. A new run clears its flag, so that it
+// is set again until all are over.
+static void *end_in_time(void *self) {
+    StepTimes *w = self;
+    TimeNs     until = clock_now(clock_monotonic()) + w->o->most_ns;
+    while (atomic_load(&w->over) == 0) {
+        if (clock_now(clock_monotonic()) > until) atomic_store(&w->late, true);
+        if (stopped(w)) atomic_store(&w->mem.stop, true);
+        futex_wait_for(&w->over, 0, LOOK_NS);
+    }
+    return NULL;
+}
 
 // Versions in turns, so that a disturbance affects a few samples of each instead of all of one.
 static void measure_all(StepTimes *w, uint32_t versions, uint32_t counts) {
@@ -151,6 +173,16 @@ static void measure_all(StepTimes *w, uint32_t versions, uint32_t counts) {
     }
 }
 
+static void measure_in_time(StepTimes *w, uint32_t versions, uint32_t counts) {
+    pthread_t timer;
+    bool      timed = w->o->most_ns > 0 && pthread_create(&timer, NULL, end_in_time, w) == 0;
+    measure_all(w, versions, counts);
+    if (!timed) return;
+    atomic_store(&w->over, 1);
+    futex_wake(&w->over, 1);
+    (void)pthread_join(timer, NULL);
+}
+
 static Err measure(StepTimes *w, Arena *a, TimeNs *light) {
     const StepTimesOptions *o = w->o;
     uint32_t versions = most_versions(w->program), counts = o->extrapolate ? 1 : o->n_counts;
@@ -160,12 +192,14 @@ static Err measure(StepTimes *w, Arena *a, TimeNs *light) {
     w->outputs = arena_try_new(a, Tensor, w->program->shaped->graph->n_outputs);
     if (sorted == NULL || w->times == NULL || w->outputs == NULL)
         return err_set(ERR_LIMIT, "no memory for %u runs", o->runs);
-    measure_all(w, versions, counts);
-    if (stopped(w)) return err_set(ERR_LIMIT, "measuring was stopped");
+    measure_in_time(w, versions, counts);
+    if (cancelled(w) || (stopped(w) && w->runs == 0))
+        return err_set(ERR_LIMIT, "measuring was stopped");
     for (uint32_t v = 0; v < versions; v++)
         for (uint32_t k = 0; k < counts; k++) keep_times(w, v, k, sorted, light);
     arena_rewind(a, mark);
-    return w->mem.failed == ERR_OK ? ERR_OK : err_set(w->mem.failed, "%s", w->mem.why);
+    return w->mem.failed == ERR_OK || stopped(w) ? ERR_OK
+                                                 : err_set(w->mem.failed, "%s", w->mem.why);
 }
 
 Err step_times_measure(Program *p, Team *team, const StepTimesOptions *o, Arena *a,

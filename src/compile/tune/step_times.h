@@ -4,12 +4,13 @@
 #include "compile/program.h"
 
 typedef struct StepTimesOptions {
-    uint32_t            n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
-    uint32_t            runs;  // of each version on each core count; the lower quartile is taken
-    const Tensor       *inputs;
-    bool                extrapolate;  // measures CPU time on one core, computes the others
-    TimeNs              most_ns;      // no further round of runs begins after this; 0: no limit
-    const _Atomic bool *stop;         // set by another thread to give up with an error; may be NULL
+    uint32_t      n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
+    uint32_t      runs;  // of each version on each core count; the lower quartile is taken
+    const Tensor *inputs;
+    bool          extrapolate;  // measures CPU time on one core, computes the others
+    TimeNs
+        most_ns;  // runs are stopped after this, all but finished rounds are dropped; 0: no limit
+    const _Atomic bool *stop;  // set by another thread to give up with an error; may be NULL
 } StepTimesOptions;
 
 // Heavy steps get a new profile with these times of their versions, in the arena; light_ns

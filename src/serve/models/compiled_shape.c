@@ -173,6 +173,7 @@ static void wake_waiters(CompiledShape *cs) {
 static void wait_for(CompiledShape *cs, LoopPost *when) {
     atomic_store_explicit(&when->next, cs->waiters, memory_order_relaxed);
     cs->waiters = when;
+    atomic_store(&cs->deserted, false);
 }
 
 static bool unlink_post(LoopPost **list, const LoopPost *when) {
@@ -193,8 +194,11 @@ static bool unlink_post(LoopPost **list, const LoopPost *when) {
 void registry_cancel_wait(ModelRegistry *r, ModelInfo *s, LoopPost *when) {
     ModelVersion *mv = model_version_of(s);
     bool          found = unlink_post(&r->calling, when) || unlink_post(&mv->shape_waiters, when);
-    for (uint32_t i = 0; i < mv->n_shapes && !found; i++)
-        found = unlink_post(&mv->shapes[i].waiters, when);
+    for (uint32_t i = 0; i < mv->n_shapes && !found; i++) {
+        CompiledShape *cs = &mv->shapes[i];
+        found = unlink_post(&cs->waiters, when);
+        if (found && cs->waiters == NULL) atomic_store(&cs->deserted, true);
+    }
 }
 
 static bool matches(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
@@ -207,6 +211,8 @@ static bool matches(const CompiledShape *cs, const Tensor *inputs, uint32_t n) {
 
 static Err compile(void *self) {
     CompiledShape *cs = self;
+    cs->skipped = atomic_load(&cs->deserted);
+    if (cs->skipped) return err_set(ERR_LIMIT, "its requests were cancelled");
     return compiled_shape_compile(cs, cs->shapes);
 }
 
@@ -225,7 +231,7 @@ static void compiled(void *self, Err e, const char *why) {
     ModelVersion  *mv = cs->owner;
     cs->state = e == ERR_OK ? COMPILED_SHAPE_READY : COMPILED_SHAPE_FAILED;
     cs->large = e == ERR_LIMIT;
-    cs->retry = clock_monotonic_ns() + RETRY_NS;
+    cs->retry = cs->skipped ? 0 : clock_monotonic_ns() + RETRY_NS;
     (void)snprintf(cs->why, sizeof cs->why, "%s", why);
     if (e == ERR_OK) model_version_set_outputs(mv, &cs->prepared);
     model_version_update(mv);

@@ -45,6 +45,8 @@ typedef struct CompiledShape {
     _Atomic uint64_t memory_bytes;
     size_t           charged;  // of it to the memory of the model's requests
     LoopPost        *waiters;
+    _Atomic bool     deserted;  // all waiters have left
+    bool             skipped;   // it was not compiled, as it was deserted
     LoaderJob        job;
     char             why[MODEL_VERSION_WHY];
 } CompiledShape;

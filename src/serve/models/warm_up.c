@@ -7,8 +7,9 @@
 #include "base/sync.h"
 #include "serve/models/registry_int.h"
 
-#define WARM_MOST INT64_C(5000000000)   // limit for all warm-up runs of a shape
-#define WARM_EACH INT64_C(60000000000)  // deadline of a warm-up run: none
+#define WARM_MOST  INT64_C(5000000000)   // limit for all warm-up runs of a shape
+#define WARM_BRIEF INT64_C(500000000)    // the same for a shape that a request brought
+#define WARM_EACH  INT64_C(60000000000)  // deadline of a warm-up run: none
 
 enum { SUBMIT_PAUSE_US = 1000 };
 enum { TRY_RUNS = 12, TRY_NS = 2000000, TRY_MOST_NS = 250000000 };
@@ -94,7 +95,7 @@ static bool measure_cores(CompiledShape *cs) {
 // Random inputs may make a layer fail, but every run has to end. A single stuck run may be the
 // machine's fault, so it is repeated once.
 Err compiled_shape_warm(CompiledShape *cs, bool *changed) {
-    TimeNs until = clock_monotonic_ns() + WARM_MOST;
+    TimeNs until = clock_monotonic_ns() + (cs->owner->loading ? WARM_MOST : WARM_BRIEF);
     int    runs = cs->owner->info.config->set.warmup;
     for (int i = 0; i < runs && clock_monotonic_ns() < until; i++)
         if (warm_once(cs, until, 0).end == LIVE_STUCK && warm_once(cs, 0, 0).end == LIVE_STUCK)
