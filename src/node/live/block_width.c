@@ -11,7 +11,11 @@ static const double most = 4, learn = 0.125;
 
 static uint32_t class_of(double one_ns) {
     uint32_t c = 0;
-    for (double top = SHORT_NS; one_ns >= top && c + 1 < BLOCK_WIDTH_CLASSES; top *= 4) c++;
+    double   top = SHORT_NS;
+    while (one_ns >= top && c + 1 < BLOCK_WIDTH_CLASSES) {
+        top *= 4;
+        c++;
+    }
     return c;
 }
 

@@ -203,6 +203,9 @@ def status_of(answer):
     return int(m.group(1)) if m else 0
 
 
+EVICTED_S = 0.9  # a connection without a request for a second may be closed to make room for others
+
+
 class Neighbour(threading.Thread):
     """The well-behaved second tenant: one small request after the other, at a calm pace, each timed."""
 
@@ -213,7 +216,7 @@ class Neighbour(threading.Thread):
         self.times, self.bad, self.over = [], [], threading.Event()
 
     def run(self):
-        c = http.client.HTTPConnection("127.0.0.1", self.server.ports["http"], timeout=30)
+        c, last = http.client.HTTPConnection("127.0.0.1", self.server.ports["http"], timeout=30), None
         while not self.over.is_set():
             begin = time.monotonic()
             try:
@@ -222,10 +225,14 @@ class Neighbour(threading.Thread):
                 r.read()
                 if r.status != 200:
                     self.bad.append(r.status)
-                self.times.append(time.monotonic() - begin)
+                last = time.monotonic()
+                self.times.append(last - begin)
             except (OSError, http.client.HTTPException) as e:
-                self.bad.append(repr(e))
+                idle = begin - last if last else 0
+                if idle < EVICTED_S:
+                    self.bad.append(f"{e!r} after {idle:.3f} s without a request")
                 c.close()
+                last = None
                 c = http.client.HTTPConnection("127.0.0.1", self.server.ports["http"], timeout=30)
             self.over.wait(self.pause)
         c.close()

@@ -129,8 +129,12 @@ def odd_floats(ctx):
         usual = quickest(s, name, *floats(s, name, shape, 0x3f800000), 12)
         for about, bits in (("NaN", 0x7fc00000), ("signalling NaN", 0x7f800001), ("infinity", 0x7f800000),
                             ("denormal", 0x00012345), ("least", 1), ("largest", 0x7f7fffff), ("-0", 0x80000000)):
-            took = quickest(s, name, *floats(s, name, shape, bits), 12)
-            check(SANE or took < 6 * usual + 300, f"{name}, {about}: {took:.0f} us, usually {usual:.0f}")
+            for _ in range(10):  # other programs may have the cores for a while
+                took = quickest(s, name, *floats(s, name, shape, bits), 12)
+                if SANE or took < 6 * usual + 300:
+                    break
+            else:
+                check(False, f"{name}, {about}: {took:.0f} us, usually {usual:.0f}")
     tail = struct.pack("<4I", 0x7fc00000, 0x7f800000, 0xff800000, 0x80000000)
     got = send_binary(s, "echo", [binary("x", [4], tail)], tail, 400, "what JSON cannot say")
     check(b"binary" in got[2], got[2])
