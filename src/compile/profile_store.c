@@ -16,7 +16,7 @@
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-enum { BUSY_MS = 3000 };
+enum { BUSY_MS = 3000, WRITE_MS = 15000 };  // waits for other processes: opening, writing
 
 static const char make_tables[] =
     "BEGIN IMMEDIATE;"
@@ -107,6 +107,7 @@ static int open_database(ProfileStore *s, int flags) {
     }
     if (code == SQLITE_OK) code = check_tables(s);
     if (code == SQLITE_OK) code = check_pages(s);
+    if (code == SQLITE_OK) (void)sqlite3_busy_timeout(s->db, WRITE_MS);
     if (code == SQLITE_OK) return code;
     set_failure(s, "use", code);
     close_database(s);
