@@ -107,6 +107,7 @@ void live_over(void *live, Block *b) {
         sched_run(l);
         return;
     }
+    atomic_store(&l->freed, true);
     atomic_store(&l->call, true);
     live_call_timer(l);
 }

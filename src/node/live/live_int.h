@@ -158,8 +158,10 @@ struct NodeLive {
     Counters         counters;      // timer thread's
     _Atomic double   measured;      // by the counters
     _Atomic bool     stop, recording;
+    _Atomic bool     freed;  // a demoted block has ended: its heap may hold much free memory
     pthread_t        timer;
     bool             timer_started;
+    bool             trims;     // timer thread's: memory is to be returned
     RequestTable     queue;     // sched, as all below
     LiveRequest     *beside;    // [room] by index in the queue
     Cores            idle;      // cores without a block

@@ -1,5 +1,6 @@
 #include "node/live/node_live.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -59,6 +60,14 @@ static bool answer_calls(NodeLive *l) {
     return call || more;
 }
 
+// Long runs of the interpreter leave free memory in the heaps of their threads. It is returned once
+// no such run has ended for a while, since that takes locks that they need.
+static void return_memory(NodeLive *l) {
+    bool more = atomic_exchange(&l->freed, false);
+    if (l->trims && !more) (void)malloc_trim(0);
+    l->trims = more;
+}
+
 // Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.
 static void *timer_thread(void *live) {
     NodeLive *l = live;
@@ -83,6 +92,7 @@ static void *timer_thread(void *live) {
             read_budget(l);
             next = t + l->o.budget_ns;
             live_free_retired(l);
+            return_memory(l);
         }
         if (t >= tick) {
             atomic_store(&l->tick, look = true);

@@ -22,7 +22,7 @@ import tenants as t
 
 LONG = bool(os.environ.get("COTENANT_LONG"))
 SECONDS = 10 if LONG else 3
-TRIES = 3
+TRIES = 5
 ALLOWED = {"200", "400", "408", "413", "422", "431", "499", "503", "504", "gone", "grpc 0", "grpc 3", "grpc 4", "grpc 8",
            "grpc 14", "grpc None", "calls", "opened", "closed", "bytes"}
 SLACK = 192 << 20     # bytes beside the budget: kernel versions, caches, buffers of sockets
