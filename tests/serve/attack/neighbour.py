@@ -23,6 +23,8 @@ import tenants as t
 LONG = bool(os.environ.get("COTENANT_LONG"))
 SECONDS = 10 if LONG else 3
 TRIES = 5
+SHARE = 0.95
+SHARES = {"chains": 0.85}  # threads wait for the lock of the address space: 88 to 97 % on a quiet machine
 ALLOWED = {"200", "400", "408", "413", "422", "431", "499", "503", "504", "gone", "grpc 0", "grpc 3", "grpc 4", "grpc 8",
            "grpc 14", "grpc None", "calls", "opened", "closed", "bytes"}
 SLACK = 192 << 20     # bytes beside the budget: kernel versions, caches, buffers of sockets
@@ -52,7 +54,7 @@ def attacked(tenants, attack):
     for n in range(TRIES):
         outcome = t.play(tenants, attack, SECONDS)
         unharmed(tenants.server, attack, outcome)
-        if SANE or outcome.share() >= 0.95:
+        if SANE or outcome.share() >= SHARES.get(attack.name, SHARE):
             return outcome.told()
         print(f"     late in try {n + 1}: {outcome.told()}", flush=True)
         time.sleep(1)
