@@ -150,7 +150,11 @@ static void write_many(int writer) {
     for (int i = 0; i < 60; i++) {
         char layer[32];
         (void)snprintf(layer, sizeof layer, "layer %d of %d", i, writer);
-        if (!profile_store_put(&s, layer, &p)) _exit(1);
+        for (int tries = 0; !profile_store_put(&s, layer, &p); tries++) {
+            if (tries == 20) _exit(1);
+            profile_store_close(&s);
+            profile_store_open(&s, path, &cpu, &isa_baseline);
+        }
     }
     profile_store_close(&s);
     _exit(0);
@@ -165,7 +169,10 @@ static int wait_for(pid_t pid) {
 static void test_processes(void **state) {
     (void)state;
     enum { WRITERS = 3 };
-    pid_t pids[WRITERS];
+    pid_t        pids[WRITERS];
+    ProfileStore first;
+    profile_store_open(&first, path, &cpu, &isa_baseline);
+    profile_store_close(&first);
     for (int w = 0; w < WRITERS; w++) {
         pids[w] = fork();
         assert_true(pids[w] >= 0);
