@@ -29,7 +29,7 @@ struct Loop {
     uint32_t            n_timers, cap_timers;
     struct epoll_event  events[LOOP_EVENTS];
     int                 n_events, at_event;  // of the current iteration
-    LoopFd             *current;             // whose turn it is; NULL: none, or forgotten
+    LoopFd             *current;             // being handled; NULL: none, or forgotten
     LoopFd             *first, *last;        // slow ones with events
     LoopCounts          counts;
     _Atomic(LoopPost *) posts;   // newest first

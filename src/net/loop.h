@@ -17,7 +17,7 @@ typedef struct LoopFd {
     void (*ready)(void    *self,
                   uint32_t events);  // may call loop_forget for this and other descriptors
     void *self;
-    // Owned by the loop. One whose last turn was long waits until others had theirs.
+    // Owned by the loop. After a long turn it waits until the others were handled.
     struct LoopFd *next, *prev;
     uint32_t       came;  // events that wait
     bool           slow, waits;

@@ -155,7 +155,7 @@ static Tensor next_input(World *w, uint32_t i) {
     return t;
 }
 
-// What inference accepts without data fails because of data: the fault of who sent it, not of the
+// What inference accepts without data fails because of data: the fault of its sender, not of the
 // model.
 static void blames_the_data(OpId op, Err e) {
     if (e != ERR_OK && e != ERR_INVALID && e != ERR_LIMIT)

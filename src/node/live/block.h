@@ -60,7 +60,7 @@ typedef struct Block {
     _Atomic TimeNs   stolen_ns;              // time in which other processes ran on its cores
     _Atomic TimeNs   start_ns;               // from block_start until its last member began
     TimeNs           first_wall, first_cpu;  // clocks of its first member when that began,
-    _Atomic int32_t  first_clock;            // whose CPU clock this is; 0: it has not begun
+    _Atomic int32_t  first_clock;            // CPU clock of its first thread; 0: it has not begun
     TimeNs           after_ns;  // from its end until its cores were free: by other processes
     _Atomic uint32_t at;        // current layer, for observers
     _Atomic uint32_t offer;     // BlockOffer

@@ -1,5 +1,5 @@
-// Preemption: ends running requests that nobody waits for any more, and takes cores from blocks
-// that run long while other tenants wait.
+// Preemption: ends running requests that were cancelled or have expired, and takes cores from
+// blocks that run long while other tenants wait.
 //
 // A block that has run for a quantum is told to yield: it ends at its next layer or slice, and the
 // policy decides anew. A block that does not get there within another quantum of CPU time (a long
