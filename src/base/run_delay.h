@@ -1,6 +1,8 @@
 // RunDelay: how long a thread was ready to run while its CPU ran something else, as Linux counts.
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/clock.h"
 
 typedef struct RunDelay {
@@ -15,3 +17,5 @@ TimeNs run_delay_read(RunDelay *d, TimeNs now);  // the total
 // Reads the total, and returns what it was at the earlier time `from`: delay since the last reading
 // counts as the latest part of the time until now.
 TimeNs run_delay_until(RunDelay *d, TimeNs from, TimeNs now);
+// The same total of any thread of this process; -1: unknown.
+TimeNs run_delay_of(pid_t thread);

@@ -227,6 +227,7 @@ void preempt_running(NodeLive *l, bool cancelled);
 // Tells a running request to stop and end so.
 void live_stop(ExecContext *p, LiveEnd end);
 void live_record(NodeLive *l, Record r);
+void live_record_end(NodeLive *l, const NodeRequest *r, TimeNs at);  // of its block
 // The request is removed after the whole plan was applied, because indices would change.
 void        live_end(NodeLive *l, uint32_t i, TimeNs t, LiveEnd end, const char *why);
 void        live_reject(NodeLive *l, const EngineRequest *ask, uint64_t id, TimeNs t, LiveEnd end,

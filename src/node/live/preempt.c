@@ -76,13 +76,7 @@ static bool has_spares(NodeLive *l, uint32_t n) {
 
 static void note_demotion(NodeLive *l, uint32_t i, TimeNs now) {
     NodeRequest *r = &l->queue.requests[i];
-    live_record(l, (Record){.at = now,
-                            .kind = RECORD_END,
-                            .request = r->id,
-                            .tenant = r->tenant,
-                            .first = r->first,
-                            .n_layers = r->next - r->first,
-                            .cores = r->cores});
+    live_record_end(l, r, now);
     interference_end(&l->watch, l->blocks[l->beside[i].slot].load);
     l->beside[i].demoted = true;
     l->models[r->tenant].demotions++;

@@ -121,17 +121,21 @@ static void learn_width(NodeLive *l, const Block *b, double alone) {
                      b->ended);
 }
 
-static void release_cores(NodeLive *l, NodeRequest *r, const Block *b) {
-    LiveModel *m = &l->models[r->tenant];
-    m->cores -= cores_count(&r->cores);
-    l->idle = cores_union(l->idle, &r->cores);
-    live_record(l, (Record){.at = b->ended,
+void live_record_end(NodeLive *l, const NodeRequest *r, TimeNs at) {
+    live_record(l, (Record){.at = at,
                             .kind = RECORD_END,
                             .request = r->id,
                             .tenant = r->tenant,
                             .first = r->first,
                             .n_layers = r->next - r->first,
                             .cores = r->cores});
+}
+
+static void release_cores(NodeLive *l, NodeRequest *r, const Block *b) {
+    LiveModel *m = &l->models[r->tenant];
+    m->cores -= cores_count(&r->cores);
+    l->idle = cores_union(l->idle, &r->cores);
+    live_record_end(l, r, b->ended);
 }
 
 // The request waits for its next block: after the layers computed, or within one.

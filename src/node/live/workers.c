@@ -1,7 +1,6 @@
 #include "node/live/workers.h"
 
 #include <pthread.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/run_delay.h"
 #include "base/thread.h"
 #include "base/clock.h"
 #include "base/fp.h"
@@ -192,23 +192,10 @@ TimeNs workers_cpu_ns(const Workers *all, const Cores *cores) {
     return sum;
 }
 
-static TimeNs delay_of(pid_t tid) {
-    char text[96] = "", *end = NULL;
-    (void)snprintf(text, sizeof text, "/proc/self/task/%d/schedstat", (int)tid);
-    int fd = open(text, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd);
-    if (n <= 0) return -1;
-    text[n] = '\0';
-    (void)strtoll(text, &end, 10);
-    return strtoll(end, NULL, 10);
-}
-
 TimeNs workers_delay_ns(const Workers *all, const Cores *cores) {
     TimeNs sum = 0;
     for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1)) {
-        TimeNs one = delay_of(atomic_load(&atomic_load(&all->at[c])->tid));
+        TimeNs one = run_delay_of(atomic_load(&atomic_load(&all->at[c])->tid));
         if (one < 0) return -1;
         sum += one;
     }
