@@ -49,8 +49,14 @@ benches: deps ; @tools/configure $(B) $(SETUP) && ninja -C $(B) benches
 #: bench          run every benchmark
 bench: benches ; @tools/bench $(B)
 
-#: bench-ort      latency against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." selects networks
+#: bench-ort      latency against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." selects networks, ONLY=int8 quantised ones
 bench-ort: benches ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort $(B) $(ARGS)
+
+#: bench-decoder  tokens per second of decoders with caches, against ONNX Runtime
+bench-decoder: benches ; @ORT='$(ORT)' tools/bench-decoder $(B) $(ARGS)
+
+#: bench-dnnl     convolutions and products by shape against oneDNN, one thread; ARGS="--quick resnet50" selects
+bench-dnnl: deps-dev benches ; @OMP_NUM_THREADS=1 $(B)/bench_dnnl $(ARGS)
 
 #: bench-tenants  several tenants on one machine: request rate in time, against ONNX Runtime; MIXES="light medium"
 bench-tenants: benches ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
@@ -66,6 +72,9 @@ bench-overload: benches ; @tools/bench-overload $(B) $(ARGS)
 
 #: bench-attacks  a tenant's latency while the clients of another attack, by attack; BASELINE=PROGRAM compares two
 bench-attacks: all ; @BASELINE='$(BASELINE)' tools/bench-attacks $(B) $(ARGS)
+
+#: bench-open-shapes  latency and memory of new and known lengths and image sizes; BASELINE=PROGRAM compares two
+bench-open-shapes: benches ; @BASELINE='$(BASELINE)' tools/bench-open-shapes $(B) $(ARGS)
 
 #: soak           load, reloads, unloads and cancelled requests for MINUTES=10: the server's memory must not grow
 soak: all ; @MINUTES='$(MINUTES)' tools/soak $(B)
@@ -89,4 +98,4 @@ deps-test: ; @tools/deps deps.txt deps-test.txt
 deps-dev:  ; @tools/deps deps.txt deps-test.txt deps-dev.txt
 
 comma := ,
-.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-tenants bench-serve bench-noisy bench-overload bench-attacks soak debug install format clean help deps deps-test deps-dev
+.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-noisy bench-overload bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev

@@ -197,7 +197,8 @@ def tenth(rows, n):
 def judge(rows):
     early, late = tenth(rows, 1), tenth(rows, 9)
     full = len(rows) >= 500  # requests that are remembered for `cotenant why` fill their table before
-    slack = {"rss": 0.02 * early["rss"] if full else 6 << 20, "descriptors": 2, "threads": 0, "maps": 24}
+    spare = 8 + 2 * os.cpu_count()  # threads that the engine keeps for the next demotion
+    slack = {"rss": 0.02 * early["rss"] if full else 6 << 20, "descriptors": 2, "threads": spare, "maps": 24}
     if SANE:
         slack["rss"] = 1 << 40
     return [f"{k}: {early[k]:.0f} -> {late[k]:.0f}" for k in early if late[k] > early[k] + slack[k]]

@@ -60,3 +60,7 @@ extern const Family family_conv, family_gemm, family_attention, family_rnn, fami
 
 float *job_numbers(Job *j, size_t n);           // random, seeded, aligned
 void   job_need(Job *j, size_t scratch_bytes);  // raises scratch_bytes to at least this
+
+// Arguments of the program: words select rows by family or name (none: all), flags start with --.
+bool bench_wanted(const char *family, const char *name, int n, char **words);
+bool bench_flag(int n, char **words, const char *name);

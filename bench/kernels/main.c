@@ -2,50 +2,15 @@
 // version (chosen without measuring) and of the best version.
 //
 // bench_kernels [--json] [--quick] [WORD...]: only rows with a word in their family or name.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/table.h"
 #include "base/tensor.h"
-#include "bench/kernels/job.h"
-#include "kernel/probe.h"
-
-enum { SAMPLES_MIN = 5, SAMPLE_NS = 1500000 };
-
-// The shortest of many samples: other load on the machine only adds time.
-static TimeNs measure_part(const Bench *b, const Job *j, const Version *v, Part part,
-                           TimeNs budget) {
-    TimeNs shortest = INT64_MAX, end = clock_now(b->clock) + budget;
-    for (int i = 0; i < SAMPLES_MIN || clock_now(b->clock) < end; i++) {
-        TimeNs start = clock_now(b->clock);
-        j->run(b, j, v, part);
-        TimeNs took = clock_now(b->clock) - start;
-        if (took < shortest) shortest = took;
-    }
-    return shortest;
-}
-
-// A long run is measured in parts: on a busy machine only samples of a millisecond or two run
-// undisturbed.
-static void measure(Bench *b, Job *j, uint32_t v) {
-    const Version *version = &j->versions[v];
-    uint32_t       tasks = j->tasks(b, j, version);
-    TimeNs         sum = 0;
-    TimeNs         whole = measure_part(b, j, version, (Part){0, 1, j->scratch}, 0);
-    uint32_t       n = (uint32_t)(whole / SAMPLE_NS) + 1;
-    if (n > tasks) n = tasks;
-    for (uint32_t i = 0; i < n; i++)
-        sum += measure_part(b, j, version, (Part){i, n, j->scratch}, b->budget / n);
-    if (j->shortest[v] == 0 || sum < j->shortest[v]) j->shortest[v] = sum;
-    if (v % 8 == 0) b->peak = fmax(b->peak, probe_fma_peak(b->isa));
-}
+#include "bench/kernels/timing.h"
 
 static void report(const Bench *b, const Job *j, const char *family, const char *name, Table *t) {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < j->n_versions; i++)
-        if (j->shortest[i] < j->shortest[best]) best = i;
+    uint32_t       best = timing_best(j);
     const Version *v = &j->versions[best];
     double first = j->flops / (double)j->shortest[0], top = j->flops / (double)j->shortest[best];
     table_row(t);
@@ -69,28 +34,12 @@ static Err bench_row(Bench *b, const Family *f, const void *row, const char *nam
     f->make(b, row, &j);
     j.scratch = arena_alloc(&a, j.scratch_bytes + 1, 1, TENSOR_ALIGN);
     for (uint32_t v = 0; v < j.n_versions; v++) {
-        measure(b, &j, v);
-        if (v % 8 == 7 || v + 1 == j.n_versions) measure(b, &j, 0);
+        timing_measure(b, &j, v);
+        if (v % 8 == 7 || v + 1 == j.n_versions) timing_measure(b, &j, 0);
     }
     report(b, &j, f->name, name, t);
     arena_finish(&a);
     return ERR_OK;
-}
-
-static bool wanted(const char *family, const char *name, int n, char **words) {
-    bool any = false;
-    for (int i = 0; i < n; i++) {
-        if (strncmp(words[i], "--", 2) == 0) continue;
-        any = true;
-        if (strstr(family, words[i]) != NULL || strstr(name, words[i]) != NULL) return true;
-    }
-    return !any;
-}
-
-static bool flag(int n, char **words, const char *name) {
-    for (int i = 0; i < n; i++)
-        if (strcmp(words[i], name) == 0) return true;
-    return false;
 }
 
 static Err bench_all(Bench *b, int n, char **words, Table *t) {
@@ -100,19 +49,8 @@ static Err bench_all(Bench *b, int n, char **words, Table *t) {
         for (size_t i = 0; i < all[f]->n_rows; i++) {
             const void *row = (const char *)all[f]->rows + i * all[f]->row_bytes;
             const char *name = *(const char *const *)row;
-            if (wanted(all[f]->name, name, n, words)) TRY(bench_row(b, all[f], row, name, t));
+            if (bench_wanted(all[f]->name, name, n, words)) TRY(bench_row(b, all[f], row, name, t));
         }
-    return ERR_OK;
-}
-
-static Err start(Arena *a, bool quick, Bench *b) {
-    Cpu cpu = {0};
-    TRY(isa_choose(&b->isa));
-    TRY(cpu_read(a, &cgroup_roots, &cpu));
-    b->caches = probe_caches(&cpu);
-    b->clock = clock_monotonic();
-    b->budget = quick ? 2000000 : 20000000;
-    b->peak = probe_fma_peak(b->isa);
     return ERR_OK;
 }
 
@@ -148,9 +86,9 @@ int main(int argc, char **argv) {
     Table t;
     Err   e = arena_init(&a, (size_t)1 << 30);
     table_init(&t, &a, cols, sizeof cols / sizeof *cols);
-    if (e == ERR_OK) e = start(&a, flag(argc, argv, "--quick"), &b);
+    if (e == ERR_OK) e = timing_start(&a, bench_flag(argc, argv, "--quick"), &b);
     if (e == ERR_OK) e = bench_all(&b, argc - 1, argv + 1, &t);
-    if (e == ERR_OK) e = show(&b, &t, flag(argc, argv, "--json"));
+    if (e == ERR_OK) e = show(&b, &t, bench_flag(argc, argv, "--json"));
     if (e != ERR_OK) fprintf(stderr, "bench_kernels: %s\n", err_why());
     arena_finish(&a);
     return e == ERR_OK ? 0 : 1;

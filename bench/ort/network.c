@@ -58,7 +58,7 @@ static Err find_recorded(const char *dir, const char *name, Arena *a, Tensor *t,
 static Err make_up(Tensor *t, Rng r, Arena *a) {
     for (int32_t d = 0; d < t->rank; d++)
         if (t->dims[d] < 0) t->dims[d] = 1;
-    if (t->dtype != DT_F32 && t->dtype != DT_F64 && !dtype_is_int(t->dtype) && t->dtype != DT_BOOL)
+    if (!dtype_is_number(t->dtype) && t->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "%s cannot be made up; record it beside the model",
                        dtype_name(t->dtype));
     TRY(tensor_alloc(t, a));
@@ -66,8 +66,8 @@ static Err make_up(Tensor *t, Rng r, Arena *a) {
     for (int64_t i = 0; i < tensor_count(t); i++) {
         if (t->dtype == DT_F32)
             ((float *)t->data)[i] = 2 * rng_unit(&r) - 1;
-        else if (t->dtype == DT_F64)
-            ((double *)t->data)[i] = 2 * rng_unit64(&r) - 1;
+        else if (dtype_is_float(t->dtype))
+            tensor_set(t, i, 2 * rng_unit64(&r) - 1);
         else
             ((unsigned char *)t->data)[(size_t)i * size] = (unsigned char)rng_below(&r, 2);
     }

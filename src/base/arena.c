@@ -11,6 +11,7 @@
 
 #include "base/budget.h"
 #include "base/err.h"
+#include "base/memory_map.h"
 #include "base/poison.h"
 
 enum { CHARGE_STEP = 65536, GROW_LEAST = 1 << 20, HUGE = 2 << 20 };  // bytes
@@ -26,19 +27,15 @@ static size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * s
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static void *map(size_t bytes) {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    if (p == MAP_FAILED) return NULL;
+    void *p = memory_map_make(bytes);
+    if (p == NULL) return NULL;
     atomic_fetch_add_explicit(&reserved_all, bytes, memory_order_relaxed);
     return p;
 }
 
-// munmap can fail with ENOMEM at the mapping limit; the pages are freed all the same.
 static void unmap(void *p, size_t bytes) {
     atomic_fetch_sub_explicit(&reserved_all, bytes, memory_order_relaxed);
-    if (munmap(p, bytes) == 0) return;
-    CHECK(errno == ENOMEM);
-    (void)madvise(p, bytes, MADV_DONTNEED);
+    memory_map_drop(p, bytes);
 }
 
 static Err cannot_reserve(size_t bytes, const char *why) {
@@ -81,6 +78,18 @@ void arena_use_huge_pages(Arena *a, size_t from) {
 
 size_t arena_left(const Arena *a) { return a->most > a->used ? a->most - a->used : 0; }
 size_t arena_in_use(const Arena *a) { return a->used - a->gaps; }
+
+bool arena_holds(const Arena *a, const void *at, size_t bytes) {
+    uintptr_t base = (uintptr_t)a->base, begin = (uintptr_t)at;
+    size_t    cap = a->cap;
+    for (const ArenaChunk *c = a->chunk; c != NULL; c = c->before) {
+        if (begin >= (uintptr_t)c && begin - base <= cap && bytes <= cap - (begin - base))
+            return true;
+        base = (uintptr_t)c->base;
+        cap = c->cap;
+    }
+    return begin >= base && begin - base <= cap && bytes <= cap - (begin - base);
+}
 
 size_t arena_reserved(const Arena *a) { return a->cap + a->spare_bytes; }
 
@@ -240,6 +249,7 @@ void *arena_alloc(Arena *a, size_t count, size_t size, size_t align) {
 void arena_rewind(Arena *a, size_t mark) {
     CHECK(mark <= a->used);
     while (a->chunk != NULL && mark <= a->chunk->start) leave_chunk(a);
+    if (mark == a->used) return;  // an empty arena may have no memory
     poison_fill(a->base + mark, (a->used < a->high ? a->used : a->high) - mark);
     a->used = mark;
 }

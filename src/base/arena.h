@@ -44,6 +44,9 @@ size_t arena_in_use(const Arena *a);    // bytes in use
 size_t arena_reserved(const Arena *a);  // bytes of address space
 size_t arena_reserved_all(void);        // of all arenas of the process
 
+// Whether the bytes are memory of the arena, in use or not.
+bool arena_holds(const Arena *a, const void *at, size_t bytes);
+
 // Requests huge pages (madvise) beyond the first `from` bytes, for large data that is read often.
 // Up to 2 MB of the last page stay unused. A hint; call it before the first allocation.
 void arena_use_huge_pages(Arena *a, size_t from);

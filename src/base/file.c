@@ -273,6 +273,15 @@ static Err sync_dir(AtomicFile *f) {
     return e;
 }
 
+static int put_in_place(const AtomicFile *f) {
+    if (!f->fresh) return rename(f->temp, f->path);
+    if (renameat2(AT_FDCWD, f->temp, AT_FDCWD, f->path, RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return -1;
+    if (link(f->temp, f->path) != 0) return -1;  // file systems without that flag, such as NFS
+    (void)unlink(f->temp);
+    return 0;
+}
+
 Err file_commit(AtomicFile *f) {
     Err e = flush(f);
     if (e != ERR_OK) {
@@ -280,8 +289,8 @@ Err file_commit(AtomicFile *f) {
         return e;
     }
     if (f->temp[0] == '\0') return ERR_OK;
-    if (rename(f->temp, f->path) != 0) {
-        e = file_failed("replace", f->path);
+    if (put_in_place(f) != 0) {
+        e = file_failed(f->fresh ? "create" : "replace", f->path);
         (void)unlink(f->temp);
         return e;
     }
@@ -293,4 +302,53 @@ Err file_replace(const char *path, const void *data, size_t len) {
     TRY(file_begin(&f, path));
     if (len > 0) (void)fwrite(data, 1, len, f.out);  // file_commit reports errors
     return file_commit(&f);
+}
+
+static Err write_new(AtomicFile *f, const void *data, size_t len) {
+    struct stat st;
+    int         fd = fileno(f->out);
+    if (len > 0) (void)fwrite(data, 1, len, f->out);
+    if (fstat(fd, &st) == 0 && fchmod(fd, st.st_mode & 0755) == 0) return file_commit(f);
+    Err e = file_failed("set the permissions of", f->path);
+    file_drop(f);
+    return e;
+}
+
+Err file_create(const char *path, const void *data, size_t len, bool *created) {
+    AtomicFile  f;
+    struct stat st;
+    *created = false;
+    if (lstat(path, &st) == 0) return ERR_OK;
+    TRY(file_begin(&f, path));
+    f.fresh = true;
+    Err e = write_new(&f, data, len);
+    *created = e == ERR_OK;
+    return *created || lstat(path, &st) == 0 ? ERR_OK : e;
+}
+
+// One link: *more if path is one; its target is then in out.
+static Err follow(const char *path, char *out, size_t size, bool *more) {
+    char    text[4096];
+    ssize_t n = readlink(path, text, sizeof text);
+    size_t  dir = n > 0 && text[0] == '/' ? 0 : dir_len(path);
+    *more = n > 0;
+    if (n <= 0) return ERR_OK;
+    if ((size_t)n == sizeof text || dir + (size_t)n >= size)
+        return err_set(ERR_LIMIT, "the target of the link %.100s is too long", path);
+    (void)snprintf(out, size, "%.*s%.*s", (int)dir, path, (int)n, text);
+    return ERR_OK;
+}
+
+Err file_target(const char *path, char *out, size_t size) {
+    char at[4096];
+    bool more = true;
+    if (strlen(path) >= sizeof at || strlen(path) >= size)
+        return err_set(ERR_LIMIT, "the path %.100s... is too long", path);
+    memcpy(out, path, strlen(path) + 1);
+    for (int links = 0; links < 40; links++) {
+        memcpy(at, out, strlen(out) + 1);
+        TRY(follow(at, out, size < sizeof at ? size : sizeof at, &more));
+        if (!more) return ERR_OK;
+    }
+    return err_set(ERR_IO, "cannot follow %s: too many symbolic links", path);
 }

@@ -1,6 +1,7 @@
 // File: whole-file reads and atomic writes. Every error names the path.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -19,12 +20,18 @@ typedef struct AtomicFile {
     FILE *out;         // write here; write errors are reported by file_commit
     char  path[4096];  // the file to replace, symbolic links resolved
     char  temp[4096];  // "": path is a pipe or device and is written directly
+    bool  fresh;       // path must not exist: file_commit replaces nothing
 } AtomicFile;
 
 MUST_USE Err file_begin(AtomicFile *f, const char *path);
 MUST_USE Err file_commit(AtomicFile *f);  // on failure the temporary file is removed
 void         file_drop(AtomicFile *f);    // discards it; no effect after file_commit
 MUST_USE Err file_replace(const char *path, const void *data, size_t len);
+// Creates a file with its content at once, writable by its owner only; path is not a link.
+// *created false: something of that name exists and is left as it is.
+MUST_USE Err file_create(const char *path, const void *data, size_t len, bool *created);
+// Follows symbolic links to the file at their end, which need not exist.
+MUST_USE Err file_target(const char *path, char *out, size_t size);
 
 // The folder that a path is in, "." for a bare name.
 MUST_USE Err file_folder(const char *path, char *out, size_t size);

@@ -19,6 +19,7 @@ typedef enum DType {
 } DType;
 
 enum { TENSOR_MAX_RANK = 8, TENSOR_ALIGN = 64, RANK_UNKNOWN = -1, DIM_UNKNOWN = -1 };
+enum { TENSOR_SLACK = 64 };  // bytes: kernels may read one vector past the last channel
 
 typedef struct Str {
     const char *at;

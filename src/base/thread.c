@@ -1,7 +1,11 @@
 #include "base/thread.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 Err thread_start(pthread_t *out, const char *name, void *(*run)(void *self), void *self) {
     sigset_t all, before;
@@ -14,4 +18,20 @@ Err thread_start(pthread_t *out, const char *name, void *(*run)(void *self), voi
                        strerror(bad));
     (void)pthread_setname_np(*out, name);
     return ERR_OK;
+}
+
+// struct sched_attr of Linux: its header cannot be included beside <sched.h>.
+typedef struct SchedAttr {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t  nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} SchedAttr;
+
+void thread_set_slice(pid_t tid, TimeNs slice) {
+    SchedAttr a = {.size = sizeof a};
+    if (syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) != 0 || a.policy != SCHED_OTHER) return;
+    a.runtime = (uint64_t)slice;
+    (void)syscall(SYS_sched_setattr, tid, &a, 0);
 }

@@ -1,17 +1,36 @@
 #include "base/work_stop.h"
 
+#include <limits.h>
 #include <string.h>
+
+#include "base/sync.h"
 
 enum { COPY_PIECE = 1 << 18 };  // bytes
 
-static const _Atomic bool never = false;
+static WorkFlag never = WORK_GO;
 
-_Thread_local const _Atomic bool *work_stop_flag = &never;
+_Thread_local WorkFlag *work_stop_flag = &never;
 
-const _Atomic bool *work_stop_watch(const _Atomic bool *flag) {
-    const _Atomic bool *before = work_stop_flag;
+WorkFlag *work_stop_watch(WorkFlag *flag) {
+    WorkFlag *before = work_stop_flag;
     work_stop_flag = flag != NULL ? flag : &never;
     return before;
+}
+
+void work_stop_tell(WorkFlag *flag, WorkState state) {
+    uint32_t before = atomic_load(flag);
+    do {
+        if (before == WORK_STOP) return;
+    } while (!atomic_compare_exchange_weak(flag, &before, state));
+    if (before == WORK_PAUSE && state != WORK_PAUSE) futex_wake(flag, INT_MAX);
+}
+
+bool work_stop_heed(void) {
+    WorkFlag *flag = work_stop_flag;
+    uint32_t  state;
+    while ((state = atomic_load_explicit(flag, memory_order_acquire)) == WORK_PAUSE)
+        futex_wait(flag, WORK_PAUSE);
+    return state == WORK_STOP;
 }
 
 Err work_stop_check(void) {

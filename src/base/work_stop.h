@@ -1,5 +1,6 @@
-// WorkStop: lets long loops end early when the run they belong to was told to stop. The result of
-// such a loop is incomplete: its caller checks the flag afterwards and reports the run as stopped.
+// WorkStop: lets long loops end early when the run they belong to was told to stop, and sleep while
+// it was told to pause. The result of a stopped loop is incomplete: its caller checks the flag
+// afterwards and reports the run as stopped.
 #pragma once
 
 #include <stdatomic.h>
@@ -11,13 +12,25 @@
 
 enum { WORK_BLOCK = 4096 };  // elements between two looks at the flag, where one takes nanoseconds
 
-extern _Thread_local const _Atomic bool *work_stop_flag;  // of the work of this thread; never NULL
+typedef enum WorkState { WORK_GO, WORK_STOP, WORK_PAUSE } WorkState;
+
+typedef _Atomic uint32_t WorkFlag;  // a WorkState; a futex of the threads that pause
+
+extern _Thread_local WorkFlag *work_stop_flag;  // of the work of this thread; never NULL
 
 // The flag of the work that this thread does from now on; NULL: none. Returns the one before.
-const _Atomic bool *work_stop_watch(const _Atomic bool *flag);
+WorkFlag *work_stop_watch(WorkFlag *flag);
+
+// Sets the flag, unless it says WORK_STOP already, and wakes threads that sleep at it. Threads that
+// look at a flag that says WORK_PAUSE sleep until it says something else, so no lock may be held at
+// a look.
+void work_stop_tell(WorkFlag *flag, WorkState state);
+
+bool work_stop_heed(void);  // sleeps while the flag says WORK_PAUSE; true: stop
 
 static inline bool work_stopped(void) {
-    return atomic_load_explicit(work_stop_flag, memory_order_relaxed);
+    uint32_t state = atomic_load_explicit(work_stop_flag, memory_order_relaxed);
+    return __builtin_expect(state != WORK_GO, 0) && work_stop_heed();
 }
 
 MUST_USE Err work_stop_check(void);  // ERR_LIMIT if the work was told to stop

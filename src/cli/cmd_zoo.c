@@ -70,13 +70,17 @@ int cmd_zoo_list(const Command *c, int argc, char **argv) {
 
 int cmd_zoo_write(const Command *c, int argc, char **argv) {
     ModelArgs    o = MODEL_ARGS_DEFAULT;
-    const ArgRow rows[] = {MODEL_ARG_ROWS(o)};
+    bool         open = false;
+    const ArgRow rows[] = {MODEL_ARG_ROWS(o),
+                           {"open", ARG_FLAG, &open, NULL,
+                            "leave the lengths of a decoder's prompt and cache open", 0, 0}};
     const char  *rest[2];
-    int          code = args_parse(c, rows, 3, argc, argv, rest, 2, 2, NULL);
+    int          code = args_parse(c, rows, 4, argc, argv, rest, 2, 2, NULL);
     if (code >= 0) return code;
-    ZooOptions z = {.batch = o.batch, .sequence = o.sequence, .seed = (uint64_t)o.seed};
-    Model      m = {0};
-    Err        e = zoo_build(rest[0], &z, &m);
+    ZooOptions z = {
+        .batch = o.batch, .sequence = o.sequence, .seed = (uint64_t)o.seed, .open = open};
+    Model m = {0};
+    Err   e = zoo_build(rest[0], &z, &m);
     if (e == ERR_OK) e = onnx_write(&m, rest[1]);
     model_finish(&m);
     if (e != ERR_OK) return command_failed(e);

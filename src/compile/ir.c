@@ -16,14 +16,32 @@ static void *grow(Arena *a, void *old, uint32_t n, uint32_t *cap, size_t size) {
 // Bytes: smaller constants (biases, norms, indexes) have data also in a shape-only program.
 enum { SHAPE_ONLY_CONST_MAX = 1 << 16 };
 
+void ir_list_add(Ir *ir, IrLayerList *list, IrLayer l) {
+    if (list->n == list->cap) {
+        uint32_t cap = list->cap == 0 ? 256 : list->cap * 2;
+        IrLayer *now = arena_new(ir->arena, IrLayer, cap);
+        if (list->n > 0) memcpy(now, list->at, list->n * sizeof *now);
+        list->at = now;
+        list->cap = cap;
+    }
+    list->at[list->n++] = l;
+}
+
+void ir_use_layers(Ir *ir, const IrLayerList *list) {
+    ir->layers = list->at;
+    ir->n_layers = list->n;
+    ir->cap_layers = list->cap;
+}
+
 bool ir_omits_data(const Ir *ir, size_t bytes) {
     return ir->shape_only && bytes > SHAPE_ONLY_CONST_MAX;
 }
 
 static uint32_t add_value(Ir *ir, const char *name, Tensor t, uint32_t input) {
     ir->values = grow(ir->arena, ir->values, ir->n_values, &ir->cap_values, sizeof *ir->values);
-    ir->values[ir->n_values] = (IrValue){
-        .type = t, .name = name, .producer = IR_NONE, .input = input, .converted = IR_NONE};
+    ir->values[ir->n_values] =
+        (IrValue){.type = t, .name = name, .producer = IR_NONE, .input = input};
+    for (uint32_t i = 0; i < LAYOUTS; i++) ir->values[ir->n_values].converted[i] = IR_NONE;
     return ir->n_values++;
 }
 
@@ -75,7 +93,8 @@ const float *ir_floats(const Ir *ir, uint32_t value) {
 }
 
 bool ir_takes_epilogue(IrKind k) {
-    return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL;
+    return k == IR_CONV || k == IR_DEPTHWISE || k == IR_DECONV || k == IR_GEMM || k == IR_MATMUL ||
+           k == IR_INT8_GEMM;
 }
 
 // In an epilogue, argument 0 is the layer's own result and not an operand.

@@ -7,7 +7,9 @@
 
 #define IR_NONE UINT32_MAX
 
-typedef enum Layout { LAYOUT_PLAIN, LAYOUT_BLOCKED } Layout;
+// PLAIN: as in ONNX. BLOCKED: channels in blocks of a vector. PIXELS: the channels of a pixel are
+// contiguous.
+typedef enum Layout { LAYOUT_PLAIN, LAYOUT_BLOCKED, LAYOUT_PIXELS, LAYOUTS } Layout;
 
 typedef enum IrKind {
 #define X(id, name, bind) IR_##id,
@@ -17,14 +19,15 @@ typedef enum IrKind {
 } IrKind;
 
 typedef struct IrValue {
-    Tensor      type;       // shape is known; data is set for constants only
-    const char *name;       // in messages
-    uint32_t    producer;   // layer that writes it; IR_NONE: an input or a constant
-    uint32_t    input;      // index among the graph's inputs; IR_NONE: not an input
-    uint32_t    uses;       // number of layers that read it, set by ir_count_uses
-    uint32_t    converted;  // the same value in the other layout; IR_NONE: none yet
-    bool        output;     // a graph output, or an input of the interpreted tail
-    uint8_t     layout;
+    Tensor        type;                // shape is known; data is set for constants only
+    const char   *name;                // in messages
+    uint32_t      producer;            // layer that writes it; IR_NONE: an input or a constant
+    uint32_t      input;               // index among the graph's inputs; IR_NONE: not an input
+    uint32_t      uses;                // number of layers that read it, set by ir_count_uses
+    uint32_t      converted[LAYOUTS];  // the same value in other layouts; IR_NONE: none yet
+    const Tensor *half;    // the float16 or bfloat16 constant that it was widened from, or NULL
+    bool          output;  // a graph output, or an input of the interpreted tail
+    uint8_t       layout;
 } IrValue;
 
 typedef struct IrLayer {
@@ -45,9 +48,19 @@ typedef struct Ir {
     IrLayer           *layers;  // in topological order
     uint32_t           n_values, n_layers, cap_values, cap_layers;
     uint32_t          *of_value;  // [graph values] IR value; IR_NONE: left to the interpreter
-    bool              *lowered;   // [graph nodes] computed by folding or by a layer
-    bool shape_only;  // large constants have an address but no data: the program cannot run
+    uint32_t *half;  // [graph values] the same in 16 bits, if of_value has it as floats; or IR_NONE
+    bool     *lowered;     // [graph nodes] computed by folding or by a layer
+    bool      shape_only;  // large constants have an address but no data: the program cannot run
 } Ir;
+
+// A list of layers that a pass makes to replace those of the graph.
+typedef struct IrLayerList {
+    IrLayer *at;
+    uint32_t n, cap;
+} IrLayerList;
+
+void ir_list_add(Ir *ir, IrLayerList *list, IrLayer l);
+void ir_use_layers(Ir *ir, const IrLayerList *list);  // the graph's layers are those of the list
 
 bool ir_omits_data(const Ir *ir, size_t bytes);  // a constant of that size has no data
 

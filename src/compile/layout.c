@@ -1,11 +1,12 @@
 // Convolutions, pools and resizing write blocked tensors; element-wise layers and concatenations
-// keep them blocked where they can. All other layers use the plain layout. A value needed in both
-// layouts is converted once.
+// keep them blocked where they can. Their relatives over bytes do the same with pixels. All other
+// layers use the plain layout. A value needed in several layouts is converted once to each.
 #include "compile/layout.h"
 
 #include <string.h>
 
 #include "compile/spec.h"
+#include "kernel/int8_conv.h"
 
 ImageDims layout_image_dims(const Tensor *t) {
     ImageDims im = {.n = (uint32_t)t->dims[0], .c = (uint32_t)t->dims[1], .pixels = 1};
@@ -16,52 +17,71 @@ ImageDims layout_image_dims(const Tensor *t) {
 size_t layout_bytes(const Tensor *t, Layout layout, uint32_t lanes) {
     if (layout == LAYOUT_PLAIN) return (size_t)tensor_count(t) * dtype_size(t->dtype);
     ImageDims im = layout_image_dims(t);
-    size_t    blocks = (im.c + lanes - 1) / lanes;
+    if (layout == LAYOUT_PIXELS)
+        return im.n * (size_t)im.pixels * int8_pitch(im.c, lanes) * dtype_size(t->dtype);
+    size_t blocks = (im.c + lanes - 1) / lanes;
     return im.n * blocks * (size_t)im.pixels * lanes * sizeof(float);
 }
 
-bool layout_is_noop(const Tensor *t, uint32_t lanes) {
-    if (t->dtype != DT_F32 || t->rank < 2) return false;
+bool layout_is_noop(const Tensor *t, Layout from, Layout to, uint32_t lanes) {
+    if (t->rank < 2) return false;
     ImageDims im = layout_image_dims(t);
-    return im.pixels == 1 && (im.n == 1 || im.c % lanes == 0);
+    if (from == LAYOUT_PIXELS || to == LAYOUT_PIXELS)
+        return im.pixels == 1 && (im.n == 1 || im.c == int8_pitch(im.c, lanes));
+    return t->dtype == DT_F32 && im.pixels == 1 && (im.n == 1 || im.c % lanes == 0);
+}
+
+StridedCopy layout_pixel_copy(const Tensor *t, bool to_pixels, uint32_t lanes) {
+    ImageDims im = layout_image_dims(t);
+    int64_t   pixels = (int64_t)im.pixels, pitch = int8_pitch(im.c, lanes);
+    int64_t   plain[3] = {im.c * pixels, pixels, 1}, packed[3] = {pixels * pitch, 1, pitch};
+    int64_t   dims[3] = {im.n, im.c, pixels};
+    if (!to_pixels) return strided_copy_make(3, dims, dtype_size(t->dtype), plain, packed);
+    int64_t by_pixel[3] = {im.n, pixels, im.c};
+    int64_t from[3] = {plain[0], 1, pixels}, to[3] = {packed[0], pitch, 1};
+    return strided_copy_make(3, by_pixel, dtype_size(t->dtype), to, from);
 }
 
 typedef struct Pass {
-    Ir      *ir;
-    IrLayer *done;  // layers of the new list
-    uint32_t n, cap;
+    Ir         *ir;
+    IrLayerList layers;  // the new list
 } Pass;
 
-static void push(Pass *p, IrLayer l) {
-    if (p->n == p->cap) {
-        uint32_t cap = p->cap == 0 ? 256 : p->cap * 2;
-        IrLayer *now = arena_new(p->ir->arena, IrLayer, cap);
-        if (p->n > 0) memcpy(now, p->done, p->n * sizeof *now);
-        p->done = now;
-        p->cap = cap;
-    }
-    p->done[p->n++] = l;
-}
-
-// The value in that layout; inserts a conversion before the current layer if needed.
-static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
-    Ir *ir = p->ir;
-    if (value == IR_NONE || ir->values[value].layout == layout) return value;
-    if (ir->values[value].converted != IR_NONE) return ir->values[value].converted;
+static uint32_t convert(Pass *p, uint32_t value, Layout layout) {
+    Ir      *ir = p->ir;
     uint32_t converted = ir_computed(ir, ir->values[value].name, ir->values[value].type);
     ir->values[converted].layout = (uint8_t)layout;
-    ir->values[converted].converted = value;
-    ir->values[value].converted = converted;
+    ir->values[converted].converted[ir->values[value].layout] = value;
+    ir->values[value].converted[layout] = converted;
     IrLayer l = {.kind = IR_LAYOUT, .n_in = 1, .n_out = 1};
     l.in = arena_new(ir->arena, uint32_t, 1);
     l.out = arena_new(ir->arena, uint32_t, 1);
     l.in[0] = value;
     l.out[0] = converted;
-    push(p, l);
+    ir_list_add(p->ir, &p->layers, l);
     return converted;
 }
 
+// The value in that layout; inserts a conversion before the current layer if needed, through the
+// plain layout between the other two.
+static uint32_t in_layout(Pass *p, uint32_t value, Layout layout) {
+    const Ir *ir = p->ir;
+    if (value == IR_NONE || ir->values[value].layout == layout) return value;
+    if (ir->values[value].converted[layout] != IR_NONE) return ir->values[value].converted[layout];
+    if (layout != LAYOUT_PLAIN) value = in_layout(p, value, LAYOUT_PLAIN);
+    if (ir->values[value].converted[layout] != IR_NONE) return ir->values[value].converted[layout];
+    return convert(p, value, layout);
+}
+
 static bool is_blocked(const Ir *ir, uint32_t v) { return ir->values[v].layout == LAYOUT_BLOCKED; }
+
+// Bytes stay pixels if an operand is.
+static Layout bytes_layout(const Ir *ir, const IrLayer *l) {
+    if (ir_type(ir, l->out[0])->rank < 3) return LAYOUT_PLAIN;
+    for (uint32_t i = 0; i < l->n_in; i++)
+        if (ir->values[l->in[i]].layout == LAYOUT_PIXELS) return LAYOUT_PIXELS;
+    return LAYOUT_PLAIN;
+}
 
 // Blocked if an argument is blocked and every argument is full-size, per channel or a scalar.
 static Layout elementwise_layout(const Ir *ir, const IrLayer *l) {
@@ -81,7 +101,9 @@ static Layout elementwise_layout(const Ir *ir, const IrLayer *l) {
 static Layout concat_layout(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     bool          any = false;
-    if (spec_concat_axis(ir, l) != 1 || out->rank < 3 || out->dtype != DT_F32) return LAYOUT_PLAIN;
+    if (spec_concat_axis(ir, l) != 1 || out->rank < 3) return LAYOUT_PLAIN;
+    if (dtype_size(out->dtype) == 1) return bytes_layout(ir, l);
+    if (out->dtype != DT_F32) return LAYOUT_PLAIN;
     for (uint32_t i = 0; i < l->n_in; i++) {
         if (i + 1 < l->n_in && ir_type(ir, l->in[i])->dims[1] % ir->lanes != 0) return LAYOUT_PLAIN;
         any = any || is_blocked(ir, l->in[i]);
@@ -96,13 +118,22 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
     case IR_DECONV:
     case IR_POOL:
     case IR_RESIZE: return LAYOUT_BLOCKED;
+    case IR_INT8_CONV:
+    case IR_INT8_DEPTHWISE:
+    case IR_INT8_POOL: return LAYOUT_PIXELS;
+    case IR_QUANTIZE:
+        return ((const QuantizeSpec *)l->spec)->to_pixels ? LAYOUT_PIXELS : LAYOUT_PLAIN;
+    case IR_BYTE_ELEMENTWISE: return bytes_layout(ir, l);
     case IR_ELEMENTWISE: return elementwise_layout(ir, l);
     case IR_CONCAT: return concat_layout(ir, l);
     default: return LAYOUT_PLAIN;
     }
 }
 
-static Layout input_layout(const IrLayer *l, uint32_t i, Layout own) {
+static Layout input_layout(const Ir *ir, const IrLayer *l, uint32_t i, Layout own) {
+    if (l->kind == IR_QUANTIZE || (l->kind == IR_INT8_CONV && i > 0)) return LAYOUT_PLAIN;
+    if (l->kind == IR_BYTE_ELEMENTWISE && tensor_count(ir_type(ir, l->in[i])) == 1)
+        return LAYOUT_PLAIN;
     if (l->kind == IR_CONV && i == 0 && ((const ConvSpec *)l->spec)->plain_in) return LAYOUT_PLAIN;
     return own;
 }
@@ -118,7 +149,7 @@ static bool full_size(const Ir *ir, const IrLayer *l, uint32_t v) {
 static void adapt(Pass *p, IrLayer *l) {
     Layout own = own_layout(p->ir, l);
     for (uint32_t i = 0; i < l->n_in; i++)
-        l->in[i] = in_layout(p, l->in[i], input_layout(l, i, own));
+        l->in[i] = in_layout(p, l->in[i], input_layout(p->ir, l, i, own));
     for (uint32_t i = l->kind == IR_ELEMENTWISE ? 0 : 1; i < l->expr.n_args; i++) {
         Layout want =
             own == LAYOUT_BLOCKED && full_size(p->ir, l, l->expr.args[i]) ? own : LAYOUT_PLAIN;
@@ -126,22 +157,23 @@ static void adapt(Pass *p, IrLayer *l) {
     }
     for (uint32_t i = 0; i < l->n_out; i++)
         if (l->out[i] != IR_NONE) p->ir->values[l->out[i]].layout = (uint8_t)own;
-    push(p, *l);
+    ir_list_add(p->ir, &p->layers, *l);
 }
 
 // Values read outside of the layers are plain: the converted value becomes the output.
 static void plain_outputs(Pass *p) {
     Ir *ir = p->ir;
     for (uint32_t i = 0, n = ir->n_values; i < n; i++) {
-        if (!ir->values[i].output || !is_blocked(ir, i)) continue;
+        if (!ir->values[i].output || ir->values[i].layout == LAYOUT_PLAIN) continue;
         uint32_t converted = in_layout(p, i, LAYOUT_PLAIN);
         ir->values[i].output = false;
         ir->values[converted].output = true;
     }
     for (uint32_t i = 0; i < ir->shaped->graph->n_values; i++) {
         uint32_t v = ir->of_value[i];
-        if (v != IR_NONE && is_blocked(ir, v) && ir->values[v].converted != IR_NONE)
-            ir->of_value[i] = ir->values[v].converted;
+        if (v != IR_NONE && ir->values[v].layout != LAYOUT_PLAIN &&
+            ir->values[v].converted[LAYOUT_PLAIN] != IR_NONE)
+            ir->of_value[i] = ir->values[v].converted[LAYOUT_PLAIN];
     }
 }
 
@@ -152,8 +184,6 @@ void layout_assign(Ir *ir) {
         if (!l.dead) adapt(&p, &l);
     }
     plain_outputs(&p);
-    ir->layers = p.done;
-    ir->n_layers = p.n;
-    ir->cap_layers = p.cap;
+    ir_use_layers(ir, &p.layers);
     ir_count_uses(ir);
 }

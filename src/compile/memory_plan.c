@@ -37,8 +37,10 @@ static void alias(MemoryPlan *p, uint32_t v, uint32_t owner, size_t offset) {
 }
 
 static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
-    bool same = l->kind == IR_VIEW ||
-                (l->kind == IR_LAYOUT && layout_is_noop(&ir->values[l->in[0]].type, ir->lanes));
+    bool same =
+        l->kind == IR_VIEW ||
+        (l->kind == IR_LAYOUT && layout_is_noop(ir_type(ir, l->in[0]), ir->values[l->in[0]].layout,
+                                                ir->values[l->out[0]].layout, ir->lanes));
     if (same) alias(p, l->out[0], l->in[0], 0);
 }
 
@@ -46,6 +48,7 @@ static void alias_views(const Ir *ir, MemoryPlan *p, const IrLayer *l) {
 static bool concat_parts(const Ir *ir, const IrLayer *l) {
     const Tensor *out = ir_type(ir, l->out[0]);
     int64_t       before = 1;
+    if (ir->values[l->out[0]].layout == LAYOUT_PIXELS) return false;
     for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) before *= out->dims[i];
     return before == 1;
 }

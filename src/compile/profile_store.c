@@ -11,21 +11,10 @@
 // A rollback journal rather than WAL: that also works in a read-only directory.
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = DELETE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON"
-#define NAME     "profiles-1.db"
-#define KEPT     "8"  // kernel builds kept per machine
-#define TEXT_(x) #x
-#define TEXT(x)  TEXT_(x)
+#define NAME "profiles-1.db"
+#define KEPT "8"  // kernel builds kept per machine
 
 enum { BUSY_MS = 3000, WRITE_MS = 15000 };  // waits for other processes: opening, writing
-
-static const char make_tables[] =
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE IF NOT EXISTS build(id INTEGER PRIMARY KEY AUTOINCREMENT, machine TEXT NOT NULL,"
-    " kernels TEXT NOT NULL, UNIQUE(machine, kernels));"
-    "CREATE TABLE IF NOT EXISTS profile(build INTEGER NOT NULL, layer TEXT NOT NULL,"
-    " record BLOB NOT NULL, PRIMARY KEY(build, layer)) WITHOUT ROWID;"
-    "PRAGMA application_id = " TEXT(STORE_OWNER) "; PRAGMA user_version = " TEXT(
-        STORE_SCHEMA) "; COMMIT";
 
 static const char find_profile[] = "SELECT record FROM profile JOIN build ON id = build"
                                    " WHERE machine = ?1 AND kernels = ?2 AND layer = ?3";
@@ -62,14 +51,12 @@ static int query_int(ProfileStore *s, const char *sql, int64_t *out) {
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-// The tables are made in a new file only: profile_store_recognise has seen to the others.
 static int check_tables(ProfileStore *s) {
     int64_t tables = 0, owner = 0;
     int     code = query_int(s, "SELECT count(*) FROM sqlite_master", &tables);
     if (code == SQLITE_OK) code = query_int(s, "PRAGMA application_id", &owner);
     if (code != SQLITE_OK) return code;
-    if (tables > 0) return owner == STORE_OWNER ? SQLITE_OK : SQLITE_NOTADB;
-    return s->read_only ? SQLITE_OK : sqlite3_exec(s->db, make_tables, NULL, NULL, NULL);
+    return tables > 0 && owner == STORE_OWNER ? SQLITE_OK : SQLITE_NOTADB;
 }
 
 // "ok" or the first fault in the pages of the file.
@@ -142,14 +129,13 @@ static void name_machine(ProfileStore *s, const Cpu *c, const Isa *isa) {
 }
 
 void profile_store_open(ProfileStore *s, const char *path, const Cpu *cpu, const Isa *isa) {
-    bool there = false;
     *s = (ProfileStore){0};
     name_machine(s, cpu, isa);
-    if (choose_path(s, path) != ERR_OK || profile_store_recognise(s->path, &there) != ERR_OK) {
+    if (choose_path(s, path) != ERR_OK || profile_store_ensure(s->path) != ERR_OK) {
         (void)snprintf(s->why, sizeof s->why, "no profile store: %.400s", err_why());
         return;
     }
-    (void)open_database(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    (void)open_database(s, SQLITE_OPEN_READWRITE);
 }
 
 Err profile_store_check(const char *path) {

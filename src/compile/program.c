@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/cpu.h"
+#include "base/work_stop.h"
 #include "compile/bind/bind.h"
 #include "compile/versions.h"
 #include "compile/lower/lower.h"
@@ -44,7 +45,8 @@ static Err bind_steps(Program *p, Binder *b, bool at_least_one_step) {
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         size_t mark = ir->arena->used;
         Step  *s = &p->steps[p->n_steps];
-        Err    e = bind_layer(b, &ir->layers[i], s);
+        TRY(work_stop_check());
+        Err e = bind_layer(b, &ir->layers[i], s);
         if (e != ERR_OK) return ir->layers[i].node != NULL ? op_failed(ir->layers[i].node, e) : e;
         arena_rewind(ir->arena, mark);
         if (s->kind != NULL) p->n_steps++;
@@ -87,6 +89,7 @@ static Err pack_steps(Program *p, Binder *b, const ProgramOptions *o) {
     for (uint32_t i = 0; i < p->n_steps; i++) {
         Step  *s = &p->steps[i];
         size_t mark = b->ir->arena->used;
+        TRY(work_stop_check());
         s->serial = s->kind->tasks(s, &s->versions[0]) <= 1;
         for (uint32_t v = 0; s->kind->pack != NULL && v < s->n_versions; v++)
             TRY(s->kind->pack(s, &s->versions[v], b));
@@ -105,7 +108,6 @@ static Err bind_outputs(Program *p, Binder *b) {
     const Ir    *ir = b->ir;
     bool         has_tail = false;
     TRY(bind_alloc(b, g->n_outputs * sizeof *p->outputs, &p->outputs));
-    TRY(bind_alloc(b, g->n_values * sizeof *p->tail_inputs, &p->tail_inputs));
     TRY(bind_alloc(b, g->n_nodes * sizeof *p->done, &p->done));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         TRY(bind_operand(b, ir->of_value[g->outputs[i]], &p->outputs[i]));
@@ -116,6 +118,7 @@ static Err bind_outputs(Program *p, Binder *b) {
         p->done[i] = ir->lowered[i];
         has_tail = has_tail || !ir->lowered[i];
     }
+    if (has_tail) TRY(bind_alloc(b, g->n_values * sizeof *p->tail_inputs, &p->tail_inputs));
     for (uint32_t i = 0; has_tail && i < g->n_values; i++) {
         uint32_t v = ir->of_value[i];
         if (v != IR_NONE && ir->values[v].output) TRY(bind_operand(b, v, &p->tail_inputs[i]));
@@ -141,18 +144,27 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     fuse_norms(&ir);
     fuse_attention(&ir);
     fuse_concats(&ir);
+    fuse_integer_casts(&ir);
+    fuse_elementwise(&ir);
+    fuse_bytes(&ir);
     fuse_elementwise(&ir);
     fuse_channel_scale(&ir);
     layout_assign(&ir);
     memory_plan_make(&ir, &plan);
     p->arena_bytes = plan.bytes;
+    if (o->needed != NULL) *o->needed = plan.bytes;
     TRY(check_room(p));
-    Binder b = {.ir = &ir, .plan = &plan, .isa = p->isa, .caches = p->caches, .keep = &p->keep};
+    Binder b = {.ir = &ir,
+                .plan = &plan,
+                .isa = p->isa,
+                .caches = p->caches,
+                .keep = &p->keep,
+                .packed = o->packed};
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b, o->at_least_one_step));
     TRY(versions_choose(p, &b, o));
-    TRY(versions_fit_pack_budget(p, &b));
+    if (!versions_are_like(p, o->like)) TRY(versions_fit_pack_budget(p, &b));
     if (!o->shape_only) TRY(pack_steps(p, &b, o));
     return bind_outputs(p, &b);
 }
@@ -176,6 +188,7 @@ static Err make_branches(Program *p, const ProgramOptions *o) {
     ProgramOptions inner = *o;
     uint32_t       n = 0;
     inner.tune = NULL;
+    inner.needed = NULL;
     inner.release_weights = false;
     inner.at_least_one_step = false;
     for (uint32_t i = 0; p->done != NULL && i < g->n_nodes; i++)
@@ -207,16 +220,20 @@ static bool is_short_run(const Program *p) {
 }
 
 Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o) {
-    Arena a;
+    Arena  a = {0};
+    size_t mark = o->scratch != NULL ? o->scratch->used : 0;
     CHECK(!o->shape_only || o->tune == NULL);
-    *p = (Program){.shaped = s, .limits = o->limits, .shape_only = o->shape_only};
+    CHECK(o->packed == NULL || (!o->release_weights && !o->shape_only));
+    *p = (Program){.shaped = s,
+                   .limits = o->limits,
+                   .shape_only = o->shape_only,
+                   .shares_weights = o->packed != NULL};
     TRY(arena_init_growing(&p->keep, KEEP_FIRST, ARENA_MOST));
     arena_use_huge_pages(&p->keep, HUGE_PAGE_MIN_BYTES);
-    Err e = arena_init_growing(&a, IR_FIRST, ARENA_MOST);
-    if (e == ERR_OK) {
-        e = build(p, o, &a);
-        arena_finish(&a);
-    }
+    Err e = o->scratch == NULL ? arena_init_growing(&a, IR_FIRST, ARENA_MOST) : ERR_OK;
+    if (e == ERR_OK) e = build(p, o, o->scratch != NULL ? o->scratch : &a);
+    if (o->scratch != NULL) arena_rewind(o->scratch, mark);
+    if (o->scratch == NULL) arena_finish(&a);
     if (e == ERR_OK) e = make_branches(p, o);
     p->short_run = is_short_run(p);
     p->weight_bytes = arena_in_use(&p->keep);
@@ -231,7 +248,7 @@ void program_finish(Program *p) {
     *p = (Program){0};
 }
 
-size_t program_scratch(const Program *p) {
+static size_t used_scratch(const Program *p) {
     size_t most = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const Step *s = &p->steps[i];
@@ -240,7 +257,28 @@ size_t program_scratch(const Program *p) {
             if (bytes > most) most = bytes;
         }
     }
+    return most;
+}
+
+// Smaller shapes may have versions that stage more.
+size_t program_scratch(const Program *p) {
+    size_t most = used_scratch(p);
+    if (p->shares_weights) most += most / 2;
     return (most + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
+bool program_same_layers(const Program *p, const Program *other) {
+    if (p->n_steps != other->n_steps) return false;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].kind != other->steps[i].kind || p->steps[i].node != other->steps[i].node)
+            return false;
+    return true;
+}
+
+bool program_fits(const Program *p, const Program *other) {
+    if (!versions_are_like(p, other) || (p->done == NULL) != (other->done == NULL)) return false;
+    if (p->n_branches > 0 || other->n_branches > 0) return false;
+    return p->arena_bytes <= other->arena_bytes && used_scratch(p) <= program_scratch(other);
 }
 
 size_t program_peak_bytes(const Program *p, uint32_t parts) {

@@ -7,22 +7,27 @@
 
 #include "base/team.h"
 #include "compile/step.h"
+#include "compile/packed_weights.h"
 #include "compile/profile_store.h"
 #include "compile/tune/tune.h"
 
+typedef struct Program Program;
+
 typedef struct ProgramOptions {
-    const Isa         *isa;     // NULL: the best of this CPU
-    CacheSizes         caches;  // 0: those of this CPU
-    ProfileStore      *store;   // tuned versions are looked up here; NULL: default versions only
-    const TuneOptions *tune;    // tunes while compiling; NULL: no tuning
+    const Isa         *isa;      // NULL: the best of this CPU
+    CacheSizes         caches;   // 0: those of this CPU
+    ProfileStore      *store;    // tuned versions are looked up here; NULL: default versions only
+    const TuneOptions *tune;     // tunes while compiling; NULL: no tuning
+    PackedWeights     *packed;   // weights shared with other programs of the model; NULL: its own
+    const Program     *like;     // of the same model for other shapes: versions are taken from it
+    Arena             *scratch;  // reused by one compilation after another; NULL: a new one
     bool               pack_all_versions;  // packs weights for all versions the kernels offer
     bool         release_weights;  // returns pages of the model's weights to the system once packed
     bool         shape_only;       // no weights: for cost models; cannot run
     bool         at_least_one_step;  // adds an idle step if all of the graph is interpreted
     InterpLimits limits;  // of the interpreted tail; max_bytes also of the planned buffers
+    uint64_t    *needed;  // set to the bytes of the planned buffers; may be NULL
 } ProgramOptions;
-
-typedef struct Program Program;
 
 struct Program {
     Arena              keep;  // owns all of it
@@ -32,10 +37,11 @@ struct Program {
     InterpLimits       limits;
     Step              *steps;
     uint32_t           n_steps;
-    bool               shape_only;    // no weights: cannot run
-    size_t             arena_bytes;   // planned buffers of a RunMemory
-    size_t             weight_bytes;  // packed weights, other constants, steps
-    bool               short_run;     // too short to use more than one thread
+    bool               shape_only;      // no weights: cannot run
+    size_t             arena_bytes;     // planned buffers of a RunMemory
+    size_t             weight_bytes;    // packed weights, other constants, steps
+    bool               shares_weights;  // with programs of other shapes
+    bool               short_run;       // too short to use more than one thread
     Operand           *outputs;  // [graph outputs] OPERAND_NONE: computed by the interpreted tail
     Operand           *tail_inputs;  // [graph values] what the tail reads
     bool              *done;         // [nodes] computed by steps; NULL: there is no tail
@@ -43,9 +49,16 @@ struct Program {
     uint32_t           n_branches;
 };
 
-// The shaped graph must outlive the program; constants are copied.
+// The shaped graph must outlive the program. Constants are copied, or with `packed` shared: then
+// the model and `packed` must outlive it too, and release_weights is not set.
 MUST_USE Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o);
 void         program_finish(Program *p);  // accepts a zeroed Program
+
+// Whether the programs, of one model for different shapes, have the same layers.
+bool program_same_layers(const Program *p, const Program *other);
+// Whether p has the layers and the numbers of versions of another program of the same model, and
+// runs in its RunMemory.
+bool program_fits(const Program *p, const Program *other);
 
 MUST_USE Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts);
 void         run_memory_finish(RunMemory *s);      // accepts a zeroed RunMemory

@@ -33,6 +33,8 @@ Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     Err e = arena_init_growing(&s->ref_scratch, REF_FIRST, REF_MOST);
     if (e == ERR_OK) e = arena_init_growing(&s->ref_keep, REF_FIRST, REF_MOST);
     if (e == ERR_OK) {
+        arena_use_huge_pages(&s->ref_scratch, REF_FIRST);
+        arena_use_huge_pages(&s->ref_keep, REF_FIRST);
         s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
         s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
         if (s->base == NULL || s->scratch == NULL) e = err_set(ERR_LIMIT, "no memory for a run");
@@ -98,7 +100,7 @@ void program_begin(const Program *p, RunMemory *s, const Tensor *inputs) {
     s->inputs = inputs;
     s->failed = ERR_OK;
     s->complete = false;
-    atomic_store_explicit(&s->stop, false, memory_order_relaxed);
+    atomic_store_explicit(&s->stop, WORK_GO, memory_order_relaxed);
 }
 
 void run_memory_check_stop(RunMemory *s) {
@@ -229,18 +231,20 @@ static Err run_frame(const Program *p, RunMemory *s, Frame *f, Arena *a, Tensor 
 // outputs stay in the RunMemory.
 static Err run_tail(const Program *p, RunMemory *s, Arena *a, Tensor *outputs) {
     TRY(run_memory_charge(s, &p->limits));
-    InterpState         m = {.limits = p->limits,
-                             .budget = &s->limit,
-                             .scratch = &s->ref_scratch,
-                             .keep = &s->ref_keep,
-                             .program = p,
-                             .mem = s};
-    Frame               f;
-    const _Atomic bool *before = work_stop_watch(run_memory_stop_flag(s));
-    Err                 e = frame_init(&f, &m, p->shaped);
+    InterpState m = {.limits = p->limits,
+                     .budget = &s->limit,
+                     .scratch = &s->ref_scratch,
+                     .keep = &s->ref_keep,
+                     .pool = &s->pool,
+                     .program = p,
+                     .mem = s};
+    Frame       f;
+    WorkFlag   *before = work_stop_watch(run_memory_stop_flag(s));
+    Err         e = frame_init(&f, &m, p->shaped);
     if (e == ERR_OK) e = run_frame(p, s, &f, a, outputs);
     (void)work_stop_watch(before);
     frame_finish(&f);
+    interp_give(&m, value_pool_trim(&s->pool));
     arena_rewind(&s->ref_scratch, 0);
     arena_shrink(&s->ref_scratch, REF_FIRST);
     budget_give(&s->limit, m.paid_bytes - m.live_bytes);

@@ -29,7 +29,7 @@ bool spec_window(const SlidingWindow *w, ConvShape *s) {
 }
 
 int32_t spec_channel_axis(IrKind k, const Tensor *out) {
-    return k == IR_GEMM || k == IR_MATMUL ? out->rank - 1 : 1;
+    return k == IR_GEMM || k == IR_MATMUL || k == IR_INT8_GEMM ? out->rank - 1 : 1;
 }
 
 int32_t spec_concat_axis(const Ir *ir, const IrLayer *concat) {

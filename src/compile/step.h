@@ -5,7 +5,9 @@
 #include <stdbool.h>
 
 #include "base/budget.h"
+#include "base/work_stop.h"
 #include "compile/interp/interp.h"
+#include "compile/interp/value_pool.h"
 #include "compile/layer_profile.h"
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
@@ -24,36 +26,38 @@ typedef struct Operand {
 
 // Memory and state of one run. Concurrent runs of a program have one each.
 typedef struct RunMemory {
-    char                   *base;     // planned buffers
-    char                   *scratch;  // of thread i: scratch + i * scratch_stride
-    size_t                  scratch_stride;
-    const Tensor           *inputs;
-    Arena                   memory, ref_scratch, ref_keep;
-    Budget                 *budget;    // pays for memory beyond the planned buffers; NULL: none
-    Budget                  limit;     // the program's own limit on it, part of the budget
-    size_t                  paid;      // bytes of held outputs, taken from `limit`
-    uint32_t                parts;     // maximum number of threads
-    struct RunMemory       *branches;  // of the compiled branches
-    uint32_t                n_branches;
-    size_t                  kept;      // bytes of ref_keep that stay between runs
-    struct ValueSlot       *held;      // [n_held] outputs of the tail; strings are in ref_keep
-    uint32_t                n_held;    // until the next run
-    _Atomic bool            stop;      // set by another thread to end the run
-    const struct RunMemory *outer;     // of a branch: the run it is part of
-    bool                    complete;  // the remaining steps are not needed
-    Err                     failed;
-    char                    why[512];
+    char             *base;     // planned buffers
+    char             *scratch;  // of thread i: scratch + i * scratch_stride
+    size_t            scratch_stride;
+    const Tensor     *inputs;
+    Arena             memory, ref_scratch, ref_keep;
+    Budget           *budget;    // pays for memory beyond the planned buffers; NULL: none
+    Budget            limit;     // the program's own limit on it, part of the budget
+    size_t            paid;      // bytes of held outputs, taken from `limit`
+    uint32_t          parts;     // maximum number of threads
+    struct RunMemory *branches;  // of the compiled branches
+    uint32_t          n_branches;
+    size_t            kept;      // bytes of ref_keep that stay between runs
+    ValuePool         pool;      // of values of the tail
+    struct ValueSlot *held;      // [n_held] outputs of the tail; strings are in ref_keep
+    uint32_t          n_held;    // until the next run
+    WorkFlag          stop;      // set by another thread to pause or end the run
+    struct RunMemory *outer;     // of a branch: the run it is part of
+    bool              complete;  // the remaining steps are not needed
+    Err               failed;
+    char              why[512];
 } RunMemory;
 
-// The flag that stops this run: its own, or that of the run it is a branch of.
-static inline const _Atomic bool *run_memory_stop_flag(const RunMemory *s) {
+// The flag that pauses or stops this run: its own, or that of the run it is a branch of.
+static inline WorkFlag *run_memory_stop_flag(RunMemory *s) {
     while (s->outer != NULL) s = s->outer;
     return &s->stop;
 }
 
 // True if this run, or the one it is a branch of, was told to stop.
 static inline bool run_memory_stopped(const RunMemory *s) {
-    while (s != NULL && !atomic_load_explicit(&s->stop, memory_order_relaxed)) s = s->outer;
+    while (s != NULL && atomic_load_explicit(&s->stop, memory_order_relaxed) != WORK_STOP)
+        s = s->outer;
     return s != NULL;
 }
 

@@ -114,6 +114,7 @@ static Err measure(StepTuning *s, Binder *b, const TuneOptions *o, Arena *packs)
     RunMemory mem;
     Step     *packed = NULL;
     packer.keep = packs;
+    packer.packed = NULL;  // versions that are measured only
     TRY(run_memory_init(&mem, s->program, 1));
     for (uint32_t i = 0; i < s->n; i++)
         s->tuned[i] = (TunedStep){s->steps[i], &mem, &packer, &packed};
@@ -134,8 +135,39 @@ static Err tune_steps(StepTuning *s, Binder *b, const TuneOptions *o) {
     return e;
 }
 
+bool versions_are_like(const Program *p, const Program *other) {
+    if (other == NULL || !program_same_layers(p, other)) return false;
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].n_versions != other->steps[i].n_versions) return false;
+    return true;
+}
+
+// Version i of a step of other shapes, or the kernel's first choice if these shapes do not have it.
+static void copy_versions(Step *s, const Step *from, const CacheSizes *caches, Version *all) {
+    Version  own = s->versions[0];
+    uint32_t n = s->kind->versions(s, caches, all, PROFILE_CANDIDATES);
+    for (uint32_t i = 0; i < from->n_versions; i++)
+        s->versions[i] = offered(all, n, &from->versions[i]) ? from->versions[i] : own;
+    s->n_versions = from->n_versions;
+}
+
+// A step with one version keeps the kernel's first choice for its own shape.
+static Err versions_of_other(Program *p, Binder *b, const Program *other) {
+    Version *all = NULL;
+    size_t   mark = b->ir->arena->used;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].key == NULL || other->steps[i].n_versions < 2) continue;
+        if (all == NULL) all = arena_try_new(b->ir->arena, Version, PROFILE_CANDIDATES);
+        if (all == NULL) return err_set(ERR_LIMIT, "no memory for versions");
+        copy_versions(&p->steps[i], &other->steps[i], &p->caches, all);
+    }
+    arena_rewind(b->ir->arena, mark);
+    return ERR_OK;
+}
+
 Err versions_choose(Program *p, Binder *b, const ProgramOptions *o) {
     StepTuning s = {.program = p};
+    if (o->like != NULL && program_same_layers(p, o->like)) return versions_of_other(p, b, o->like);
     if (o->store == NULL && o->tune == NULL) return ERR_OK;
     size_t mark = b->ir->arena->used;
     TRY(collect_layers(&s, b->ir->arena));
@@ -254,8 +286,9 @@ static size_t drop_unaffordable(Step *s, size_t left) {
 }
 
 static size_t weight_bytes(const Binder *b, const Step *s) {
-    return s->weight == IR_NONE ? 0
-                                : (size_t)tensor_count(ir_type(b->ir, s->weight)) * sizeof(float);
+    if (s->weight == IR_NONE) return 0;
+    const Tensor *t = ir_type(b->ir, s->weight);
+    return (size_t)tensor_count(t) * dtype_size(t->dtype);
 }
 
 Err versions_fit_pack_budget(Program *p, const Binder *b) {

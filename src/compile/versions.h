@@ -4,9 +4,12 @@
 #include "compile/bind/bind.h"
 #include "compile/program.h"
 
-// Takes versions from tuning now or from the profile store; default: the kernel's first choice,
-// already set.
+// Takes versions from a program of other shapes, from tuning now or from the profile store;
+// default: the kernel's first choice, already set.
 MUST_USE Err versions_choose(Program *p, Binder *b, const ProgramOptions *o);
+
+// Whether the program has the layers of another, and as many versions of each.
+bool versions_are_like(const Program *p, const Program *other);
 
 // Limits the memory of packed weights beyond that of the plain weights.
 //

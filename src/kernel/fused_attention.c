@@ -3,12 +3,15 @@
 #include "kernel/blocking.h"
 #include "kernel/tile.h"
 
+enum { FEW_QUERIES = 4 };
+
 static uint32_t blocks(const FusedAttentionShape *s, const Version *v) {
     return ceil_div(s->queries, v->rows);
 }
 
 uint32_t fused_attention_tasks(const FusedAttentionShape *s, const Isa *isa, const Version *v) {
     (void)isa;
+    if (v->pack == ATTENTION_IN_PLACE) return s->batch * s->kv_heads;
     return s->batch * s->heads * blocks(s, v);
 }
 
@@ -46,6 +49,8 @@ FusedAttentionPlan fused_attention_plan(const FusedAttentionShape *s, const Vers
 }
 
 size_t fused_attention_scratch(const FusedAttentionShape *s, const Isa *isa, const Version *v) {
+    if (v->pack == ATTENTION_IN_PLACE)
+        return (size_t)round_up(s->keys, isa->lanes) * ATTENTION_ROWS * sizeof(float);
     return fused_attention_plan(s, v, isa->lanes).end * sizeof(float);
 }
 
@@ -58,11 +63,24 @@ static uint16_t rows_of(const FusedAttentionShape *s, size_t l2, uint32_t most_r
     return (uint16_t)round_up(max_u32((s->queries + n - 1) / max_u32(n, 1), 1), tile);
 }
 
+// Few queries: packing the keys and values of a head would cost more than the products.
+static void add_in_place(const FusedAttentionShape *s, uint32_t most, Version *out, uint32_t *n,
+                         uint32_t max) {
+    Version v = {.algo = ALGO_ATTENTION,
+                 .split = SPLIT_ROWS,
+                 .tile_rows = 1,
+                 .tile_vecs = 2,
+                 .pack = ATTENTION_IN_PLACE,
+                 .rows = 1};
+    if (!s->k_transposed && s->queries <= most) version_add(v, out, n, max);
+}
+
 uint32_t fused_attention_versions(const FusedAttentionShape *s, const Isa *isa,
                                   const CacheSizes *caches, Version *out, uint32_t max) {
     static const uint16_t rows[] = {64, 128, 32, 16};
     static const uint8_t  vecs[] = {2, 4, 3};
     uint32_t              n = 0;
+    add_in_place(s, FEW_QUERIES, out, &n, max);
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (uint32_t j = 0; j < sizeof vecs && n < max; j++) {
             uint32_t tile =
@@ -74,6 +92,7 @@ uint32_t fused_attention_versions(const FusedAttentionShape *s, const Isa *isa,
                          .rows = rows_of(s, caches->l2, rows[i], tile)};
             version_add(v, out, &n, max);
         }
+    add_in_place(s, 4 * FEW_QUERIES, out, &n, max);
     return n;
 }
 
@@ -83,6 +102,8 @@ Traffic fused_attention_traffic(const FusedAttentionShape *s, const Isa *isa, co
     size_t row = ((size_t)s->size + s->v_size) * sizeof(float);
     size_t scratch = fused_attention_scratch(s, isa, v);
     size_t moved = (head + row * s->queries) * s->batch * s->heads;
+    if (v->pack == ATTENTION_IN_PLACE)
+        return (Traffic){0, (head * s->kv_heads + row * s->queries * s->heads) * s->batch};
     // Parts that share a head each pack it; panels larger than L2 are reread for each query block.
     if (parts > 1) moved += head * (parts - 1);
     size_t over = scratch > caches->l2 ? scratch - caches->l2 : 0;

@@ -10,6 +10,8 @@
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
+enum { ATTENTION_ROWS = 4 };  // queries that read keys in place together
+
 // Row s of head h of sequence b starts at float b * batch + h * head + s * step.
 typedef struct AttentionStrides {
     size_t batch, head, step;  // 0: shared
@@ -19,19 +21,50 @@ typedef struct FusedAttentionShape {
     uint32_t         batch, heads, kv_heads;  // heads is a multiple of kv_heads
     uint32_t         queries, keys, size, v_size;
     AttentionStrides q, k, v, y;
-    bool             k_transposed;  // k is [size][keys]; k.step goes along size
-    AttentionStrides mask;          // mask.step goes along queries
-    float            scale;
+    bool             k_transposed;    // k is [size][keys]; k.step goes along size
+    AttentionStrides mask;            // mask.step goes along queries
+    float            scale, softcap;  // softcap 0: none
+    bool             causal;          // query i attends to keys up to past + i
+    uint32_t         past;
+    uint32_t         window;   // the last keys of those that a query attends to; 0: all
+    bool             lengths;  // keys differ by sequence: FusedAttention.lengths
+    bool             last;     // with lengths: the queries are at the last keys, else at the first
 } FusedAttentionShape;
+
+// Version.pack: how a head's keys and values are read.
+typedef enum AttentionPack {
+    ATTENTION_PANELS,   // from packed panels, by blocks of queries of one head
+    ATTENTION_IN_PLACE  // row by row, for few queries: all heads that share them at once
+} AttentionPack;
 
 // Arguments of isa->attention(&attention, part). A query with all scores -INFINITY gets 0.
 typedef struct FusedAttention {
     FusedAttentionShape shape;
     Version             version;  // one of fused_attention_versions
     const float        *q, *k, *v;
-    const float        *mask;  // added to the scores; NULL: none
+    const float        *mask;     // added to the scores; NULL: none
+    const int32_t      *lengths;  // [batch] keys of each sequence, less 1
     float              *y;
 } FusedAttention;
+
+// Keys that one query attends to: [first, end).
+typedef struct KeyRange {
+    uint32_t first, end;
+} KeyRange;
+
+static inline uint32_t attention_keys(const FusedAttention *a, uint32_t batch) {
+    return a->lengths != NULL ? (uint32_t)a->lengths[batch] + 1 : a->shape.keys;
+}
+
+static inline KeyRange attention_range(const FusedAttention *a, uint32_t batch, uint32_t query) {
+    const FusedAttentionShape *s = &a->shape;
+    uint32_t                   keys = attention_keys(a, batch), past = s->past;
+    if (a->lengths != NULL) past = s->last ? keys - s->queries : 0;
+    KeyRange r = {0, keys};
+    if (s->causal && past + query + 1 < keys) r.end = past + query + 1;
+    if (s->window > 0 && r.end > s->window) r.first = r.end - s->window;
+    return r;
+}
 
 // Writes at least 1 and at most max versions, the one expected to be fastest first; returns how
 // many.

@@ -1,6 +1,7 @@
 #include "kernel/gemm.h"
 
 #include "kernel/blocking.h"
+#include "kernel/narrow_weights.h"
 #include "kernel/tile.h"
 
 // Rows alias in the cache if their stride is a multiple of this many floats; a copy of them adds
@@ -54,7 +55,13 @@ uint32_t gemm_tasks(const GemmShape *s, const Isa *isa, const Version *v) {
 
 GemmScratch gemm_scratch_layout(const GemmShape *s, const Version *v, uint32_t lanes) {
     GemmScratch r = {0};
-    uint32_t    rows = min_u32(v->rows, s->m), columns = min_u32(v->columns, vectors(s, lanes));
+    if (v->pack == GEMM_WIDEN) {
+        r.copy_row = round_to_lines(narrow_depth(s));
+        r.sums = r.copy_row * s->m;
+        r.end = r.sums + (size_t)narrow_blocks(s) * s->m;
+        return r;
+    }
+    uint32_t rows = min_u32(v->rows, s->m), columns = min_u32(v->columns, vectors(s, lanes));
     r.copy_row = round_to_lines(min_u32(v->depth, s->k)) + LINE_FLOATS;
     r.edge_row = (size_t)v->tile_vecs * lanes;
     if (v->pack == GEMM_COPY) r.panels = r.copy_row * rows;
@@ -175,12 +182,28 @@ static Version small_tasks(const List *l, uint32_t rows, uint32_t vecs) {
     return v;
 }
 
+// Few rows times narrow weights: bound by the bandwidth of the weights, which stay narrow up to the
+// registers.
+static Version widen_rows(const List *l, uint32_t vecs) {
+    return (Version){.algo = ALGO_GEMM,
+                     .order = ORDER_WEIGHT_STATIONARY,
+                     .split = SPLIT_COLUMNS,
+                     .tile_rows = (uint8_t)max_u32(l->s->m, 1),
+                     .tile_vecs = (uint8_t)vecs,
+                     .pack = GEMM_WIDEN,
+                     .rows = (uint16_t)max_u32(l->s->m, 1),
+                     .columns = block_of(vectors(l->s, l->isa->lanes), SIZE_MAX, vecs),
+                     .depth = block_of(l->s->k, SIZE_MAX, 8)};
+}
+
 uint32_t gemm_versions(const GemmShape *s, const Isa *isa, const CacheSizes *caches, Version *out,
                        uint32_t max) {
     List     l = {s, isa, caches, out, 0, max};
     uint8_t  rows[TILE_MAX_VECS] = {1}, vecs[TILE_MAX_VECS] = {1};
     uint32_t n = s->m != 0 && s->n != 0 ? tiles(&l, rows, vecs) : 1;
-    if (s->m == 1) add(&l, weight_stationary(&l, 1, GEMM_ROW_VECS));
+    if (s->weights != GEMM_F32 && s->m <= GEMM_WIDEN_ROWS)
+        add(&l, widen_rows(&l, s->m == 1 ? 4 : 2));
+    if (s->m == 1 && s->weights == GEMM_F32) add(&l, weight_stationary(&l, 1, GEMM_ROW_VECS));
     for (uint32_t i = 0; i < n; i++) {
         Version v = weight_stationary(&l, rows[i], vecs[i]);
         add(&l, v);
@@ -218,9 +241,10 @@ Traffic gemm_traffic(const GemmShape *s, const Isa *isa, const Version *v, const
     uint32_t down = ceil_div(rows, v->rows), across = ceil_div(columns, v->columns);
     bool     columns_first = v->order == ORDER_WEIGHT_STATIONARY || !s->packed;
     size_t   row = (size_t)s->k * sizeof(float), column = row * isa->lanes;
-    size_t   a = rows * row, b = columns * column, hot = 0, moved = 0;
-    size_t   y = (size_t)rows * columns * isa->lanes * sizeof(float);
-    size_t   results = (size_t)min_u32(v->rows, rows) * min_u32(v->columns, columns) * isa->lanes;
+    if (s->weights != GEMM_F32) column = narrow_panel_bytes(s, isa->lanes);
+    size_t a = rows * row, b = columns * column, hot = 0, moved = 0;
+    size_t y = (size_t)rows * columns * isa->lanes * sizeof(float);
+    size_t results = (size_t)min_u32(v->rows, rows) * min_u32(v->columns, columns) * isa->lanes;
     moved += read_bytes(a, columns_first ? a : row * v->rows, across, caches, &hot);
     moved += read_bytes(b, columns_first ? column * v->columns : b, down, caches, &hot);
     uint32_t visits = ceil_div(max_u32(s->k, 1), v->depth);

@@ -10,7 +10,7 @@
 #include "kernel/version.h"
 
 // One-row products (m == 1) use more vectors at a time than register tiles hold.
-enum { GEMM_BATCH_DIMS = 3, GEMM_ROW_VECS = 8 };
+enum { GEMM_BATCH_DIMS = 3, GEMM_ROW_VECS = 8, GEMM_WIDEN_ROWS = 4 };
 
 // The matrix of batch index (i0, i1, i2) starts at float i0 * batch[0] + i1 * batch[1] + i2 *
 // batch[2]; stride 0 shares one matrix along that batch dimension.
@@ -20,26 +20,34 @@ typedef struct GemmOperand {
     bool   transposed;              // stored transposed: a as [k][m], b as [n][k]; not for y
 } GemmOperand;
 
+// Packed weights in memory: floats, or narrower numbers that the kernel widens (narrow_weights.h).
+typedef enum GemmWeights { GEMM_F32, GEMM_F16, GEMM_BF16, GEMM_U4, GEMM_U8 } GemmWeights;
+
 // y [m][n] = epilogue(scale * a [m][k] b [k][n]) per batch index.
 typedef struct GemmShape {
     uint32_t    m, n, k;
     uint32_t    batch[GEMM_BATCH_DIMS];  // sizes, outermost first; unused ones are 1
     GemmOperand a, b, y;
-    bool        packed;  // b comes from gemm_pack; of b only its batch strides are read
-    float       scale;   // not used if packed: gemm_pack applied it
+    bool        packed;   // b comes from gemm_pack; of b only its batch strides are read
+    float       scale;    // not used if packed: gemm_pack applied it
+    GemmWeights weights;  // not GEMM_F32: b comes from narrow_pack, `packed` is false
+    uint32_t    block;    // of GEMM_U4 and GEMM_U8: elements along k with one scale
+    bool        zeros;    // blocks have zero points, else all are half the range
 } GemmShape;
 
 // Version.pack: where the register tile reads rows of a.
 typedef enum GemmPack {
-    GEMM_ROWS,  // in place
-    GEMM_COPY,  // from a copy: for rows that alias in the cache, or a transposed a
+    GEMM_ROWS,   // in place
+    GEMM_COPY,   // from a copy: for rows that alias in the cache, or a transposed a
+    GEMM_WIDEN,  // in place or from a copy; narrow weights are widened in registers, for few rows
 } GemmPack;
 
 // Arguments of isa->gemm(&gemm, part).
 typedef struct Gemm {
     GemmShape    shape;
     Version      version;  // one of gemm_versions
-    const float *a, *b;
+    const float *a;
+    const void  *b;  // floats, or narrow weights
     float       *y;
     Epilogue     epilogue;  // bias and PER_LANE arguments are shared by the batch
 } Gemm;
@@ -79,6 +87,7 @@ typedef struct GemmScratch {
     size_t copy, copy_row;  // copy of a: [rows][copy_row]
     size_t panels;          // packed b: [columns][k][lanes]
     size_t edge, edge_row;  // last panel if it is wider than y: [rows][edge_row]
+    size_t sums;            // of GEMM_WIDEN: sums of a by block, [rows][blocks]
     size_t end;
 } GemmScratch;
 

@@ -39,8 +39,19 @@ struct NormalizeArgs;
 struct Reduce;
 struct Gemm;
 struct FusedAttention;
+struct RotateHeads;
+struct CacheAppend;
+struct HalfConvert;
 struct GatedRnn;
 struct Winograd;
+struct Int8Conv;
+struct Int8Traits;
+struct Int8Depthwise;
+struct Int8Pool;
+struct Quantize;
+struct Dequantize;
+struct ByteScale;
+struct ByteElementwise;
 
 #define X(name, ...) typedef void name##_fn(__VA_ARGS__);
 #include "kernel/vec/vec.def"

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "model/op.h"
 
 enum { OPSET = 17 };
 
@@ -109,6 +110,16 @@ uint32_t net_const_scalar(NetBuilder *n, float value) {
     return v;
 }
 
+uint32_t net_const(NetBuilder *n, const char *name, Tensor t) {
+    size_t bytes = (size_t)tensor_count(&t) * dtype_size(t.dtype);
+    void  *data = arena_alloc(n->g->arena, 1, bytes, TENSOR_ALIGN);
+    memcpy(data, t.data, bytes);
+    t.data = data;
+    uint32_t v = graph_const(n->g, unique_name(n, name), t, NULL);
+    set_stat(n, v, (NetStat){0, 1});
+    return v;
+}
+
 Attr net_attr_int(const char *name, int64_t value) {
     return (Attr){.name = name, .kind = ATTR_INT, .v.i = value};
 }
@@ -141,23 +152,36 @@ static const Attr *copied_attrs(Arena *a, const Attr *attrs, uint32_t count) {
     return to;
 }
 
-uint32_t net_node(NetBuilder *n, NetNode d, Tensor out, NetStat s) {
+static int32_t version_of(OpId op) { return op_info(op)->domain[0] == '\0' ? OPSET : 1; }
+
+void net_node_outputs(NetBuilder *n, NetNode d, const NetOutput *o, uint32_t count, uint32_t *out) {
     Arena      *a = n->g->arena;
-    const char *name = unique_name(n, d.name);
-    uint32_t    v = graph_value(n->g, name);
-    uint32_t   *outs = arena_new(a, uint32_t, 2);
-    outs[0] = NO_VALUE;
-    outs[d.second ? 1 : 0] = v;
-    n->g->values[v].type = out;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = NO_VALUE;
+        if (o[i].name == NULL) continue;
+        const char *own = unique_name(n, o[i].name);
+        if (name == NULL) name = own;
+        out[i] = graph_value(n->g, own);
+        n->g->values[out[i]].type = o[i].type;
+        set_stat(n, out[i], o[i].stat);
+    }
+    CHECK(name != NULL);
     graph_node(n->g, (Node){.name = node_name(n, name),
                             .op = d.op,
-                            .version = OPSET,
+                            .version = version_of(d.op),
                             .n_in = d.n_in,
-                            .n_out = d.second ? 2 : 1,
+                            .n_out = count,
                             .n_attr = d.n_attr,
                             .in = copied(a, d.in, d.n_in, sizeof *d.in),
-                            .out = outs,
+                            .out = copied(a, out, count, sizeof *out),
                             .attrs = copied_attrs(a, d.attrs, d.n_attr)});
-    set_stat(n, v, s);
-    return v;
+}
+
+uint32_t net_node(NetBuilder *n, NetNode d, Tensor out, NetStat s) {
+    NetOutput o[2] = {{0}};
+    uint32_t  at = d.second ? 1 : 0, values[2];
+    o[at] = (NetOutput){d.name, out, s};
+    net_node_outputs(n, d, o, at + 1, values);
+    return values[at];
 }

@@ -60,6 +60,7 @@ uint32_t net_weight(NetBuilder *n, const char *name, int32_t rank, const int64_t
                     double spread);
 uint32_t net_const_ints(NetBuilder *n, const char *name, const int64_t *values, int64_t count);
 uint32_t net_const_scalar(NetBuilder *n, float value);
+uint32_t net_const(NetBuilder *n, const char *name, Tensor t);  // copies the data
 void     net_set_expected(NetBuilder *n, uint32_t x, double mean, double square);
 
 // Any operator. A name that exists already gets a number: relu, relu_1.
@@ -72,10 +73,18 @@ typedef struct NetNode {
     bool            second;  // returns the second output; the first is absent
 } NetNode;
 uint32_t net_node(NetBuilder *n, NetNode d, Tensor out, NetStat s);  // out: type of the output
-Attr     net_attr_int(const char *name, int64_t value);
-Attr     net_attr_float(const char *name, float value);
-Attr     net_attr_str(const char *name, const char *value);
-Attr     net_attr_ints(const char *name, const int64_t *values, uint32_t count);
+
+typedef struct NetOutput {
+    const char *name;  // NULL: absent
+    Tensor      type;
+    NetStat     stat;
+} NetOutput;
+// A node with several outputs; their values go to out[count]; d.second is not used.
+void net_node_outputs(NetBuilder *n, NetNode d, const NetOutput *o, uint32_t count, uint32_t *out);
+Attr net_attr_int(const char *name, int64_t value);
+Attr net_attr_float(const char *name, float value);
+Attr net_attr_str(const char *name, const char *value);
+Attr net_attr_ints(const char *name, const int64_t *values, uint32_t count);
 
 // Layers with weights, in net_layer.c; the weights are named NAME.weight, NAME.bias, ... A
 // transposed convolution has its kernel as stride, a linear layer maps the last axis, an LSTM

@@ -71,6 +71,7 @@ int64_t work_macs(const Node *n, const Tensor *const *in, const Tensor *out) {
     case OP_Gemm: return gemm_macs(n, in[0], out);
     case OP_MatMul:
     case OP_MatMulInteger:
+    case OP_MsMatMulNBits:
     case OP_QLinearMatMul: return matmul_macs(in[0], out);
     case OP_LSTM:
     case OP_GRU:
@@ -96,13 +97,27 @@ static bool learned(const Node *n, uint32_t i, const Tensor *t) {
     case OP_MatMulInteger: return i < 2 && byte;
     case OP_QLinearMatMul: return (i == 0 || i == 3) && byte;
     case OP_QLinearConv: return i == 3 || i == 8;
+    case OP_MsMatMulNBits: return i == 1 || i == 5;
+    case OP_MsGatherBlockQuantized: return i == 0;
+    case OP_MsGroupQueryAttention:
+    case OP_MsRotaryEmbedding:
+    case OP_RotaryEmbedding: return false;
     default: return dtype_is_float(t->dtype) && t->rank > 0;
     }
 }
 
+// Weights in one element of a constant: those of block-quantised matrices share bytes.
+static int64_t weights_per_element(const Node *n, uint32_t i) {
+    uint32_t data = n->op == OP_MsMatMulNBits ? 1 : 0;
+    if ((n->op != OP_MsMatMulNBits && n->op != OP_MsGatherBlockQuantized) || i != data) return 1;
+    int64_t bits = attr_int(n, "bits", 4);
+    return bits > 0 && bits < 8 ? 8 / bits : 1;
+}
+
 static void add_constant(Work *w, const Node *n, uint32_t i, const Tensor *t) {
     w->weight_bytes = plus(w->weight_bytes, bytes_of(t));
-    if (known(t) && learned(n, i, t)) w->params = plus(w->params, count_from(t, 0));
+    if (known(t) && learned(n, i, t))
+        w->params = plus(w->params, times(count_from(t, 0), weights_per_element(n, i)));
 }
 
 Work work_of(const Node *n, const Tensor *const *in, const bool *constant, const Tensor *out) {

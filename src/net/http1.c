@@ -31,6 +31,8 @@ static void http1_give_pages(Http1 *c) {
     c->at = c->n = c->floor = c->out_at = c->out_len = 0;
 }
 
+static bool http1_idle(const Http1 *c) { return c->input == HTTP1_HEAD && c->at == c->n; }
+
 void http1_ended(Http1 *c, bool sent) {
     const ExchangeHandler *h = stream_handler(&c->stream);
     if (!c->open) return;
@@ -40,13 +42,14 @@ void http1_ended(Http1 *c, bool sent) {
     c->floor = 0;
 }
 
-// The next request's head begins where the current request ends.
+// The next request's head begins where the current request ends. If it is there already, the client
+// did not wait for the response.
 static void http1_next(Http1 *c) {
     c->input = HTTP1_HEAD;
     c->drop = false;
     c->scan = (Http1Scan){0};
     c->began = stream_now(&c->stream);
-    stream_use(&c->stream, STREAM_IDLE);
+    stream_use(&c->stream, http1_idle(c) ? STREAM_IDLE : STREAM_PART);
 }
 
 static void http1_fill_exchange(Http1 *c) {
@@ -97,7 +100,8 @@ static void http1_complete(Http1 *c) {
     c->x.body = c->body ? c->body->at + c->body_from : (unsigned char *)c->bytes + c->floor;
     c->x.body_len = c->body_len;
     c->x.arrived = stream_now(&c->stream);
-    c->asked = c->proven = true;
+    c->asked = true;
+    c->stream.requests++;
     h->request(h->self, &c->x);
 }
 
@@ -150,7 +154,6 @@ static bool http1_reads(const Http1 *c) { return c->input <= HTTP1_CHUNKS && !ht
 static bool http1_computes(const Http1 *c) {
     return c->input == HTTP1_DONE && c->open && c->asked && !c->x.answered;
 }
-static bool http1_idle(const Http1 *c) { return c->input == HTTP1_HEAD && c->at == c->n; }
 
 // Bytes that the client received since it has to be waited for.
 static uint64_t http1_received(const Http1 *c) {
@@ -172,7 +175,7 @@ static TimeNs http1_due(const Http1 *c) {
 
 static StreamUse http1_use(const Http1 *c) {
     if (http1_unsent(c)) return STREAM_STALL;
-    if (c->input == HTTP1_HEAD && !c->proven) return STREAM_NEW;
+    if (c->input == HTTP1_HEAD && c->stream.requests == 0) return STREAM_NEW;
     if (http1_idle(c)) return STREAM_IDLE;
     return c->open && !http1_reads(c) ? STREAM_BUSY : STREAM_PART;
 }

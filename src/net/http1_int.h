@@ -29,7 +29,6 @@ typedef struct Http1 {
     bool        last;    // close after this response
     bool        inside;  // http1_advance is on the stack
     bool        resume;  // it yielded to other connections
-    bool        proven;  // a request was complete
 
     uint32_t probes;  // sent during this exchange: bytes of its response's head
     TimeNs   probe;   // time of the next one

@@ -48,7 +48,7 @@ static bool flows_busy(const Http2 *h) {
 static StreamUse use_of(const Http2 *h) {
     if (h->n_asked > 0 || flows_busy(h)) return STREAM_BUSY;
     if (h->unread > 0) return STREAM_STALL;
-    if (!h->proven) return STREAM_NEW;
+    if (h->stream.requests == 0) return STREAM_NEW;
     return h->n_calls > 0 ? STREAM_PART : STREAM_IDLE;
 }
 

@@ -317,7 +317,7 @@ void http2_call_complete(Http2Call *c) {
     c->x.arrived = stream_now(&c->h->stream);
     if (c->x.answered || c->refused) return;
     stream_counts(&c->h->stream)->requests++;
-    c->h->proven = true;
+    c->h->stream.requests++;
     if (c->x.flows) {
         http2_call_more(c);
     } else if (c->h->n_waiting == 0 && may_ask(c->h)) {
@@ -346,7 +346,7 @@ void http2_call_closed(Http2Call *c, uint32_t code) {
     h->n_waiting -= c->waits;
     h->n_flows -= c->x.flows;
     c->asked = c->waits = false;
-    if (h->n_calls == 0 && h->proven) stream_use(&h->stream, STREAM_IDLE);
+    if (h->n_calls == 0 && h->stream.requests > 0) stream_use(&h->stream, STREAM_IDLE);
     c->done &= code == NGHTTP2_NO_ERROR;
     if (c->part) h->n_parts--;
     c->part = false;

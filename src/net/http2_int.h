@@ -91,7 +91,6 @@ struct Http2 {
     bool             parted;   // the open calls have ended: only GOAWAY is left to write
     bool             stuck;    // the last piece is the session's memory
     bool             yields;   // more could be written: other connections come first
-    bool             proven;   // a request was complete
     TimeNs           opened, heading, active, flushed, notice;
     uint64_t         quiet;  // bytes read since the last frame was complete
     Http2Bucket      resets, chatter;

@@ -17,6 +17,7 @@ enum { LISTENER_BATCH = 16, LISTENER_RESERVE = 64, LISTENER_LAST_MOST = 4096 };
 
 static const TimeNs LISTENER_SECOND = 1000000000;
 static const TimeNs LISTENER_RETRY = 50000000;  // after descriptors ran out
+static const TimeNs LISTENER_FULL = 5000000;    // while no connection may be closed for another
 static const TimeNs LISTENER_TRIM = 5000000000;
 static const TimeNs LISTENER_LOOK = 250000000;  // at late responses
 static const TimeNs LISTENER_LAST =
@@ -79,12 +80,17 @@ static void listener_take(Listener *l, int fd) {
     if (s && l->draining) listener_drain_stream(s);
 }
 
+// Stops accepting for a while.
+static void listener_pause(Listener *l, TimeNs time) {
+    loop_events(l->loop, &l->watch, 0);
+    CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + time) == ERR_OK);
+}
+
 // Stops accepting for a while, so that a failing accept is not retried in a busy loop.
 static void listener_back_off(Listener *l) {
     Stream *victim = listener_victim(l, NULL);
     if (victim) listener_evict(l, victim);
-    loop_events(l->loop, &l->watch, 0);
-    CHECK(loop_arm(l->loop, &l->retry, loop_now(l->loop) + LISTENER_RETRY) == ERR_OK);
+    listener_pause(l, LISTENER_RETRY);
 }
 
 // False: the backlog is empty, or accepting cannot go on.
@@ -100,12 +106,21 @@ static bool listener_accept(Listener *l) {
     return false;
 }
 
-// Whether all places are taken and the only ones to be freed were taken in this round: they get the
-// chance to send a request first.
-static bool listener_saturated(const Listener *l) {
-    bool waits =
-        l->uses[STREAM_NEW].first || l->uses[STREAM_PART].first || l->uses[STREAM_IDLE].first;
-    return l->counts.open >= l->room && waits && !listener_victim(l, NULL);
+static bool listener_has_waiting(const Listener *l) {
+    for (int i = STREAM_PART; i < STREAM_USES; i++)
+        if (l->uses[i].first) return true;
+    return false;
+}
+
+// Whether all places are taken, and some will be free soon. Those taken in this round get the
+// chance to send a request first; others have a second for their next one.
+static bool listener_saturated(Listener *l) {
+    bool fresh = l->uses[STREAM_NEW].first || l->uses[STREAM_PART].first;
+    if (l->counts.open < l->room || (!fresh && !listener_has_waiting(l)) ||
+        listener_victim(l, NULL))
+        return false;
+    if (!fresh) listener_pause(l, LISTENER_FULL);
+    return true;
 }
 
 static void listener_ready(void *self, uint32_t events) {

@@ -50,8 +50,8 @@ ListenerCounts listener_counts(const Listener *l);
 // No new connections; idle ones are closed, others after their pending responses (GOAWAY).
 void listener_drain(Listener *l);
 bool listener_drained(const Listener *l);  // no connection is open
-// Memory is short: closes connections (HTTP/1) and resets streams (HTTP/2) whose clients read their
-// response too slowly, those of the address with most unread bytes first, until so many bytes were
+// Memory is short: closes connections (HTTP/1) and resets streams (HTTP/2) that are read too
+// slowly, those of the address with most unread bytes first, until so many bytes were
 // freed. b: only responses charged to it (Exchange.budget); NULL: any. Returns the bytes freed.
 size_t listener_relieve(Listener *l, const Budget *b, size_t bytes);
 void   listener_close(Listener *l);  // at once, with ended() for every open exchange; accepts NULL

@@ -3,8 +3,9 @@
 #include "net/listener_int.h"
 
 // EVICT_SHARE: an address with more than this part of all connections loses its own first.
+// EVICT_HALF: the same of idle connections that have made many requests, as a class.
 // EVICT_TURN: responses closed at once.
-enum { EVICT_SHARE = 8, EVICT_TURN = 16 };
+enum { EVICT_SHARE = 8, EVICT_HALF = 2, EVICT_TURN = 16 };
 
 static const TimeNs EVICT_SECOND = 1000000000, EVICT_FUTILE = 20000000, EVICT_STALL = 20000000;
 
@@ -18,38 +19,71 @@ static const EvictRow evict_rows[] = {
     {STREAM_NEW, 1}, {STREAM_PART, 5}, {STREAM_IDLE, 1}, {STREAM_PART, 1}, {STREAM_STALL, 1}};
 
 static Stream *oldest(const StreamList *uses, StreamUse use, TimeNs until) {
-    Stream *s = uses[use].first;
-    return s && s->since <= until ? s : NULL;
+    int n = use >= STREAM_PART ? STREAM_CLASSES : 1;
+    for (int i = 0; i < n; i++) {
+        Stream *s = uses[(int)use + i].first;
+        if (s && s->since <= until) return s;
+    }
+    return NULL;
 }
 
-// Connections come and go faster than they age: those without a complete request go first, in order
-// of arrival. One that came in this round stays.
-static Stream *oldest_young(const StreamList *uses, TimeNs now) {
-    Stream *new = oldest(uses, STREAM_NEW, now - 1), *part = oldest(uses, STREAM_PART, now - 1);
+// A connection that has made requests has a second for its next one, unless those that have made no
+// more requests than it hold more than a share of all places, and at least so many: many that make
+// a few requests and then keep their place. The one that waits for longest goes first, so that
+// clients that go on making requests stay. Classes from..., of one use.
+static Stream *crowding(const StreamList *lists, int from, uint32_t room, uint32_t least,
+                        TimeNs until) {
+    uint32_t n = 0;
+    for (int i = from; i < STREAM_CLASSES; i++) {
+        const StreamList *l = &lists[i];
+        uint32_t          share = i < STREAM_CLASSES - 1 ? EVICT_SHARE : EVICT_HALF;
+        n += l->n;
+        if (n > room / share && n >= least && l->first && l->first->since <= until) return l->first;
+    }
+    return NULL;
+}
+
+static Stream *known(const StreamList *uses, uint32_t room, uint32_t least, TimeNs until) {
+    Stream *s = crowding(&uses[STREAM_IDLE], 0, room, least, until);
+    return s ? s : crowding(&uses[STREAM_PART], 1, room, least, until);
+}
+
+// Connections come and go faster than they age: those that have made at most one request and do not
+// complete the next go first, in order of arrival, then those that do not read; but those that are
+// most of all go before. One that came in this round stays.
+static Stream *oldest_young(const StreamList *uses, uint32_t room, TimeNs now) {
+    const StreamList *news = &uses[STREAM_NEW], *parts = &uses[STREAM_PART];
+    Stream           *s = known(uses, room, news->n + parts->n + uses[STREAM_STALL].n, now - 1);
+    if (s) return s;
+    uint32_t n_stalled = uses[STREAM_STALL].n;
+    TimeNs   stall = n_stalled > room / EVICT_HALF ? 1 : EVICT_STALL;
+    Stream  *stalled = oldest(uses, STREAM_STALL, now - stall);
+    if (stalled && n_stalled > news->n + parts->n) return stalled;
+    Stream *new = news->first && news->first->since < now ? news->first : NULL;
+    Stream *part = parts->first && parts->first->since < now ? parts->first : NULL;
     if (new &&part) return new->since <= part->since ? new : part;
-    if (uses[STREAM_NEW].first || uses[STREAM_PART].first) return new ? new : part;
-    Stream *stalled = oldest(uses, STREAM_STALL, now - EVICT_STALL);
-    return stalled ? stalled : oldest(uses, STREAM_IDLE, now - 1);
+    if (news->first || parts->first) return new ? new : part;
+    return stalled ? stalled : known(uses, room, 0, now - 1);
 }
 
-static Stream *pick(const StreamList *uses, TimeNs now) {
+static Stream *pick(const StreamList *uses, uint32_t room, TimeNs now) {
     for (size_t i = 0; i < sizeof evict_rows / sizeof *evict_rows; i++) {
         const EvictRow *row = &evict_rows[i];
         Stream         *s = oldest(uses, row->use, now - row->age * EVICT_SECOND);
         if (s) return s;
     }
-    return oldest_young(uses, now);
+    return oldest_young(uses, room, now);
 }
 
 Stream *listener_victim(const Listener *l, const Peer *newcomer) {
     TimeNs      now = loop_now(l->loop);
     const Peer *hog = l->heaviest;
     Stream     *s = NULL;
-    if (hog && hog->open > l->room / EVICT_SHARE) s = pick(hog->uses, now);
+    if (hog && hog->open > l->room / EVICT_SHARE) s = pick(hog->uses, l->room, now);
     // An address that holds half of all connections takes none from others.
     if (s || (newcomer && newcomer->open > l->room / 2 && newcomer->open < l->counts.open))
         return s;
-    return pick(l->uses, now);
+    return pick(l->uses, l->room, now);
 }
 
 // The late response of the address with most unread bytes, the oldest of those.

@@ -20,7 +20,6 @@ struct Listener {
     Stream           *oldest, *newest;  // open
     Stream           *dead;             // closed in this round
     StreamList        uses[STREAM_USES], unread;
-    uint32_t          n_unread;  // streams in that list
     PeerTable         peers;
     Peer             *heaviest;  // with most connections, as far as known; NULL: unknown
     TimeNs            futile;    // when closing late responses last made no room

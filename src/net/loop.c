@@ -9,12 +9,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
+enum { SLICE_NS = 100000 };  // of CPU time: the loop wakes up in time beside threads that compute
 enum { LOOP_EVENTS = 512, LOOP_TIMERS = 64, LOOP_TRIES = 8 };
 
 // LOOP_SLOW: a turn that makes a descriptor wait for others. LOOP_TURN: length of a turn that
 // should end. LOOP_ROUND: time for descriptors, for slow ones and for timers, each, in a round.
+// LOOP_READ: age of a reading of CPU time that is renewed; a reading takes about a microsecond.
 static const TimeNs LOOP_SLOW = 100000, LOOP_TURN = 500000, LOOP_ROUND = 1000000;
+static const TimeNs LOOP_READ = 500000, LOOP_OVERLONG = 1000000;
 
 typedef struct LoopSlot {
     TimeNs     at;
@@ -32,8 +36,9 @@ struct Loop {
     LoopFd             *current;             // being handled; NULL: none, or forgotten
     LoopFd             *first, *last;        // slow ones with events
     LoopCounts          counts;
-    _Atomic(LoopPost *) posts;   // newest first
-    atomic_bool         asleep;  // about to block: a post must wake it
+    TimeNs              cpu, cpu_at;  // CPU time of the thread, and when it was read
+    _Atomic(LoopPost *) posts;        // newest first
+    atomic_bool         asleep;       // about to block: a post must wake it
     atomic_bool         stop;
 };
 
@@ -188,6 +193,22 @@ bool loop_overtime(const Loop *l) { return clock_now(clock_monotonic()) - l->now
 
 LoopCounts loop_counts(const Loop *l) { return l->counts; }
 
+static TimeNs loop_read_cpu(Loop *l) {
+    struct timespec t = {0};
+    TimeNs          before = l->cpu;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    l->cpu = (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+    l->cpu_at = l->now;
+    return l->cpu - before;
+}
+
+// A long turn may have waited for a core: its CPU time is what the loop answers for.
+static void loop_note_long(Loop *l, TimeNs took) {
+    TimeNs since = loop_read_cpu(l), worked = since < took ? since : took;
+    if (worked > l->counts.worked) l->counts.worked = worked;
+    if (worked > LOOP_OVERLONG) l->counts.overlong++;
+}
+
 // The end of a turn: the next one begins now. Returns its length.
 static TimeNs loop_turned(Loop *l) {
     TimeNs   now = clock_now(clock_monotonic()), took = now - l->now;
@@ -197,6 +218,7 @@ static TimeNs loop_turned(Loop *l) {
     l->counts.total += took;
     if (took > l->counts.longest) l->counts.longest = took;
     l->now = now;
+    if (took > LOOP_SLOW) loop_note_long(l, took);
     return took;
 }
 
@@ -319,6 +341,7 @@ static Err loop_poll(Loop *l) {
 static Err loop_round(Loop *l) {
     if (l->at_event == l->n_events) TRY(loop_poll(l));
     l->now = clock_now(clock_monotonic());
+    if (l->now - l->cpu_at > LOOP_READ) (void)loop_read_cpu(l);
     loop_take_posts(l);
     loop_take_events(l);
     loop_take_slow(l);
@@ -327,6 +350,7 @@ static Err loop_round(Loop *l) {
 }
 
 Err loop_run(Loop *l) {
+    thread_set_slice(0, SLICE_NS);
     l->now = clock_now(clock_monotonic());
     while (!atomic_exchange(&l->stop, false)) TRY(loop_round(l));
     return ERR_OK;

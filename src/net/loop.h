@@ -35,6 +35,8 @@ enum { LOOP_STRETCHES = 5 };
 typedef struct LoopCounts {          // turns: calls of ready, fire and run
     uint64_t turns[LOOP_STRETCHES];  // by length: up to 0.1, 1, 10, 100 ms, more
     TimeNs   total, longest;
+    TimeNs   worked;    // CPU time of the turn that had most of it, at most 0.5 ms too high
+    uint64_t overlong;  // turns with more than 1 ms of CPU time
 } LoopCounts;
 
 typedef struct LoopPost {  // a call from another thread; in the poster's memory until it runs

@@ -7,18 +7,24 @@
 
 typedef struct Stream Stream;
 
-// Eviction classes of connections.
+// Connections with requests that come in, or between requests, are told apart by how often
+// they have waited for a response before the next request: at most 1, 2 or 3, 4 to 7, and so on; 64
+// or more. Requests sent without waiting count once.
+enum { STREAM_CLASSES = 7 };
+
+// Uses of a connection. Their values are indices of lists.
 typedef enum StreamUse {
-    STREAM_BUSY,   // a request is complete and its response not made, or being written
-    STREAM_STALL,  // a response waits for the client to read
-    STREAM_PART,   // a request is incomplete
-    STREAM_IDLE,   // between requests
-    STREAM_NEW,    // no request was ever complete
-    STREAM_USES
+    STREAM_BUSY,                                 // a request is complete, its response not sent
+    STREAM_STALL,                                // a response waits for the client to read
+    STREAM_NEW,                                  // no request was ever complete
+    STREAM_PART,                                 // a request is incomplete
+    STREAM_IDLE = STREAM_PART + STREAM_CLASSES,  // between requests
+    STREAM_USES = STREAM_IDLE + STREAM_CLASSES
 } StreamUse;
 
 typedef struct StreamList {
-    Stream *first, *last;
+    Stream  *first, *last;
+    uint32_t n;
 } StreamList;
 
 typedef struct Peer {

@@ -91,6 +91,7 @@ static void list_add(StreamList *l, Stream *s, int which) {
     else
         l->first = s;
     l->last = s;
+    l->n++;
 }
 
 static void list_remove(StreamList *l, Stream *s, int which) {
@@ -103,19 +104,29 @@ static void list_remove(StreamList *l, Stream *s, int which) {
         next->links[which].prev = prev;
     else
         l->last = prev;
+    l->n--;
+}
+
+static int stream_list(const Stream *s, StreamUse use) {
+    bool known = use == STREAM_PART || use == STREAM_IDLE;
+    int class = 0;
+    while (known && class < STREAM_CLASSES - 1 && s->rounds >> (class + 1) > 0) class ++;
+    return (int)use + class;
 }
 
 static void stream_enlist(Stream *s, StreamUse use) {
     s->use = use;
+    s->rounds += use == STREAM_IDLE;
+    s->list = stream_list(s, use);
     s->since = stream_now(s);
     s->moved = 0;
-    list_add(&s->listener->uses[use], s, STREAM_ALL);
-    if (s->peer) list_add(&s->peer->uses[use], s, STREAM_PEER);
+    list_add(&s->listener->uses[s->list], s, STREAM_ALL);
+    if (s->peer) list_add(&s->peer->uses[s->list], s, STREAM_PEER);
 }
 
 static void stream_delist(Stream *s) {
-    list_remove(&s->listener->uses[s->use], s, STREAM_ALL);
-    if (s->peer) list_remove(&s->peer->uses[s->use], s, STREAM_PEER);
+    list_remove(&s->listener->uses[s->list], s, STREAM_ALL);
+    if (s->peer) list_remove(&s->peer->uses[s->list], s, STREAM_PEER);
 }
 
 void stream_use(Stream *s, StreamUse use) {
@@ -132,7 +143,7 @@ void stream_moved(Stream *s, size_t bytes) {
 // What many clients do not read stays in the handler's memory, which is counted, not in the
 // kernel's.
 static void stream_share(const Stream *s) {
-    int share = STREAM_UNSENT / (int)(s->listener->n_unread + 1);
+    int share = STREAM_UNSENT / (int)(s->listener->unread.n);
     if (share > STREAM_UNSENT_MOST) share = STREAM_UNSENT_MOST;
     if (share < STREAM_UNSENT_LEAST) share = STREAM_UNSENT_LEAST;
     (void)setsockopt(s->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &share, sizeof share);
@@ -142,16 +153,12 @@ static void stream_wait(Stream *s) {
     Listener *l = s->listener;
     list_add(&l->unread, s, STREAM_UNREAD);
     if (l->address.any.sa_family != AF_UNIX) stream_share(s);
-    l->n_unread++;
 }
 
 void stream_unread(Stream *s, size_t bytes) {
     if (s->unread == bytes) return;
     if (s->unread == 0) stream_wait(s);
-    if (bytes == 0) {
-        list_remove(&s->listener->unread, s, STREAM_UNREAD);
-        s->listener->n_unread--;
-    }
+    if (bytes == 0) list_remove(&s->listener->unread, s, STREAM_UNREAD);
     if (s->peer) s->peer->unread += bytes - s->unread;
     s->unread = bytes;
     if (bytes > 0) listener_reap_soon(s->listener, stream_now(s) + STREAM_PRESSED_NS);

@@ -37,10 +37,13 @@ struct Stream {
     struct {
         Stream *next, *prev;
     } links[STREAM_LISTS];
-    StreamUse use;     // STREAM_NEW at first; stream_use sets it
-    TimeNs    since;   // when it came into use, or last moved STREAM_STEP bytes
-    size_t    moved;   // bytes since then
-    size_t    unread;  // bytes of responses that wait for the client
+    StreamUse use;       // STREAM_NEW at first; stream_use sets it
+    int       list;      // of uses, where it is
+    uint64_t  requests;  // that were complete
+    uint64_t  rounds;    // times that it had answered all of them and waited for the next
+    TimeNs    since;     // when it came into use, or last moved STREAM_STEP bytes
+    size_t    moved;     // bytes since then
+    size_t    unread;    // bytes of responses that wait for the client
     bool      draining;
     bool      closed;  // freed in the loop's next iteration
 };

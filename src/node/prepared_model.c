@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/work_stop.h"
 #include "compile/tune/step_times.h"
 #include "node/step_times_store.h"
 #include "node/node_model.h"
+#include "node/scaled_times.h"
 
 enum { ARENA_FIRST = 1 << 20, RUNS = 16 };
 
@@ -57,12 +59,15 @@ static Err make_inputs(PreparedModel *s, const PrepareOptions *o) {
         Rng     r = rng_fork((Rng){o->seed > 0 ? o->seed : 1}, i);
         TRY(choose_type(&g->values[g->inputs[i]], o->shapes != NULL ? &o->shapes[i] : NULL, t));
         TRY(tensor_measure(t, &bytes));
+        if (o->needed != NULL && bytes > *o->needed) *o->needed = bytes;
         if (o->max_bytes > 0 && bytes > o->max_bytes)
             return err_set(ERR_LIMIT, "input '%s' needs %zu bytes; the limit is %" PRIu64,
                            g->values[g->inputs[i]].name, bytes, o->max_bytes);
+        if (o->like != NULL) continue;
         TRY(tensor_alloc(t, &s->arena));
         randomise(t, &r);
     }
+    s->has_values = o->like == NULL;
     return shaped_graph_check_inputs(g, s->inputs);
 }
 
@@ -80,8 +85,15 @@ static Err check_outputs(const ShapedGraph *s, uint64_t most) {
                    most);
 }
 
+// Without tuned versions of the other shapes, the store is not asked for those of these.
+static bool has_tuned(const Program *p) {
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].n_versions > 1) return true;
+    return false;
+}
+
 static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
-    TuneOptions tune = {.team = h->team,
+    TuneOptions tune = {.team = o->tune_seconds > 0 ? h->team : NULL,
                         .n_counts = h->n_counts,
                         .seconds = o->tune_seconds,
                         .l2_bytes = h->cpu.l2_bytes,
@@ -91,11 +103,15 @@ static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
     bool        search = o->tune_seconds > 0 && !o->background;
     memcpy(tune.counts, h->counts, sizeof tune.counts);
     ProgramOptions p = {.isa = h->isa,
-                        .store = &h->store,
+                        .store = o->like == NULL || has_tuned(&o->like->program) ? &h->store : NULL,
                         .tune = search ? &tune : NULL,
+                        .caches = o->like != NULL ? o->like->program.caches : (CacheSizes){0},
+                        .scratch = o->scratch,
                         .release_weights = !s->source->open || s->source == &s->own,
+                        .packed = s->source == &s->own ? NULL : s->source->packed,
                         .at_least_one_step = o->interpret,
-                        .limits = {.max_bytes = o->max_bytes}};
+                        .limits = {.max_bytes = o->max_bytes},
+                        .needed = o->needed};
     TRY(shaped_graph_make(s->source->model.graph, s->inputs, interp_eval, &s->arena, &s->shaped));
     TRY(check_outputs(s->shaped, o->max_output));
     TRY(program_make(&s->program, s->shaped, &p));
@@ -123,6 +139,7 @@ static double all_macs(const PreparedModel *s) {
 }
 
 static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
+    InterpLimits    *limits = &s->program.limits, served = *limits;
     StepTimesOptions laps = {.n_counts = h->n_counts,
                              .runs = o->runs > 0 ? o->runs : RUNS,
                              .inputs = s->inputs,
@@ -131,16 +148,16 @@ static Err run_laps(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs *
                                         : o->budget != NULL ? MEASURE_BRIEF_NS
                                                             : MEASURE_NS,
                              .stop = o->stop};
-    InterpLimits     served = s->program.limits;
     Team            *one = NULL;
     memcpy(laps.counts, h->counts, sizeof laps.counts);
-    if (!o->background) return step_times_measure(&s->program, h->team, &laps, &s->arena, light);
-    TRY(team_create(&one, 1, NULL));
-    s->program.limits.max_iterations = ROUNDS_MOST;
-    s->program.limits.max_macs = MEASURE_MACS;
-    Err e = step_times_measure(&s->program, one, &laps, &s->arena, light);
-    s->program.limits = served;
-    team_destroy(one);
+    if (o->background) TRY(team_create(&one, 1, NULL));
+    if (o->background) limits->max_iterations = ROUNDS_MOST;
+    if (o->background) limits->max_macs = MEASURE_MACS;
+    if (o->run_bytes > 0 && (limits->max_bytes == 0 || limits->max_bytes > o->run_bytes))
+        limits->max_bytes = o->run_bytes;
+    Err e = step_times_measure(&s->program, one != NULL ? one : h->team, &laps, &s->arena, light);
+    *limits = served;
+    if (one != NULL) team_destroy(one);
     return e;
 }
 
@@ -163,6 +180,10 @@ static Err guess(PreparedModel *s, const Host *h, TimeNs **light) {
 static Err measure(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
     StepTimesStore kept = {.store = &h->store, .n_counts = h->n_counts, .reckoned = o->background};
     memcpy(kept.counts, h->counts, sizeof kept.counts);
+    if (o->like != NULL) {
+        bool scaled = program_same_layers(&s->program, &o->like->program);
+        return scaled ? scaled_times(&s->program, o->like, &s->arena, light) : guess(s, h, light);
+    }
     s->measured = o->interpret && step_times_store_get(&kept, &s->program, &s->arena, light);
     if (s->measured) return ERR_OK;
     bool slow = o->interpret && all_macs(s) / SLOW_MACS_NS > (double)MEASURE_NS * 5;
@@ -211,7 +232,7 @@ uint32_t prepared_model_cores(const PreparedModel *s) {
 
 // A measuring run has buffers of its own.
 static Err measure_within(PreparedModel *s, Host *h, const PrepareOptions *o, TimeNs **light) {
-    size_t bytes = s->program.arena_bytes;
+    size_t bytes = o->like == NULL ? s->program.arena_bytes : 0;
     if (!budget_take(o->budget, bytes))
         return err_set(ERR_LIMIT, "no memory to measure it: %zu bytes (`%s`)", bytes,
                        o->budget->setting);
@@ -232,10 +253,21 @@ static Err make(PreparedModel *s, Host *h, const PrepareOptions *o) {
     return ERR_OK;
 }
 
+// Loops that are told to stop leave their results unfinished. The flag is never cleared again, so
+// that one look at the end finds that.
+static Err make_stoppable(PreparedModel *s, Host *h, const PrepareOptions *o) {
+    WorkFlag *before = work_stop_watch(o->stop);
+    Err       e = make(s, h, o);
+    if (e == ERR_OK && work_stopped()) e = err_set(ERR_LIMIT, "stopped while it was compiled");
+    (void)work_stop_watch(before);
+    return e;
+}
+
 Err prepared_model_make(PreparedModel *s, const Source *source, Host *h, const PrepareOptions *o) {
     *s = (PreparedModel){.source = source};
     TRY(arena_init_growing(&s->arena, ARENA_FIRST, ARENA_MOST));
-    Err e = arena_charge(&s->arena, o->budget) ? make(s, h, o) : err_set(ERR_LIMIT, "no memory");
+    Err e = arena_charge(&s->arena, o->budget) ? make_stoppable(s, h, o)
+                                               : err_set(ERR_LIMIT, "no memory");
     if (e != ERR_OK) prepared_model_finish(s);
     return e;
 }
@@ -246,7 +278,7 @@ Err prepared_model_load(PreparedModel *s, const char *what, Host *h, const Prepa
     *s = (PreparedModel){.source = &s->own};
     TRY(source_read(&s->own, what, &(SourceOptions){.max_bytes = o->max_bytes}));
     Err e = arena_init_growing(&s->arena, ARENA_FIRST, ARENA_MOST);
-    if (e == ERR_OK) e = make(s, h, &named);
+    if (e == ERR_OK) e = make_stoppable(s, h, &named);
     if (e == ERR_OK) return e;
     e = err_add(e, "%s", what);
     prepared_model_finish(s);
@@ -265,5 +297,5 @@ LiveTenant prepared_model_tenant(const PreparedModel *s, const char *name, TimeN
     return (LiveTenant){
         .tenant = {.model = &s->table, .name = name, .qos_ns = qos_ns, .priority = priority},
         .program = &s->program,
-        .inputs = s->inputs};
+        .inputs = s->has_values ? s->inputs : NULL};
 }

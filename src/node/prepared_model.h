@@ -14,13 +14,19 @@ typedef struct PrepareOptions {
     bool background;  // tenants are running: measures CPU time on one core and extrapolates to more
     bool interpret;   // accepts models that cannot be compiled or measured
     bool remember;    // the store keeps the times of all steps for the next start
-    const Tensor       *shapes;      // of the inputs; NULL: as declared, open dimensions are 1
-    uint64_t            max_bytes;   // of weights and one run; 0: no limit
-    Budget             *budget;      // pays for inputs, tables and measuring runs; NULL: no limit
-    uint64_t            max_output;  // bytes of the smallest output; 0: no limit
-    TimeNs              most_ns;     // limit for one step on all cores; 0: no limit
-    const _Atomic bool *stop;        // set by another thread: abort; may be NULL
-    const char         *name;        // name of the table and in errors; NULL: the model's
+    // Of the same source for other shapes: times are scaled from its own instead of measured, and
+    // the inputs have no values. NULL: measured.
+    const struct PreparedModel *like;
+    Arena                      *scratch;  // of compilation; NULL: a new one
+    const Tensor               *shapes;   // of the inputs; NULL: as declared, open dimensions are 1
+    uint64_t                    max_bytes;  // of weights and one run; 0: no limit
+    Budget     *budget;      // pays for inputs, tables and measuring runs; NULL: no limit
+    uint64_t   *needed;      // set to the bytes of one run, where known; may be NULL
+    uint64_t    run_bytes;   // of interpreted values in a measuring run; 0: no limit
+    uint64_t    max_output;  // bytes of the smallest output; 0: no limit
+    TimeNs      most_ns;     // limit for one step on all cores; 0: no limit
+    WorkFlag   *stop;        // set by another thread: abort; may be NULL
+    const char *name;        // name of the table and in errors; NULL: the model's
 } PrepareOptions;
 
 typedef struct PreparedModel {
@@ -30,7 +36,8 @@ typedef struct PreparedModel {
     ShapedGraph  *shaped;
     Program       program;
     NodeModel     table;
-    Tensor       *inputs;              // random values
+    Tensor       *inputs;  // random values, if it has_values; else types alone
+    bool          has_values;
     double   solo_ns[PROFILE_COUNTS];  // latency of the whole network on the host's core counts
     uint64_t memory_bytes;             // weights and tables, without execution contexts
     bool     measured;                 // times are measured, not estimated from bytes

@@ -200,6 +200,7 @@ static Err prepare(Source *s, const SourceOptions *o) {
     s->weight_bytes = weights_of(s->model.graph);
     s->open = is_open(s->model.graph);
     arena_trim(&s->model.arena);
+    if (s->open) TRY(packed_weights_create(&s->packed, &s->model.arena));
     return ERR_OK;
 }
 
@@ -223,6 +224,7 @@ Err source_read(Source *s, const char *what, const SourceOptions *o) {
 }
 
 void source_finish(Source *s) {
+    packed_weights_destroy(s->packed);
     model_finish(&s->model);
     *s = (Source){0};
 }

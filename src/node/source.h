@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/clock.h"
+#include "compile/packed_weights.h"
 #include "model/model.h"
 
 typedef struct SourceStamp {  // identity of a file, to detect changes
@@ -19,15 +20,16 @@ typedef struct SourceStamp {  // identity of a file, to detect changes
 typedef struct SourceOptions {
     const char *name;       // in errors; NULL: the path or zoo name
     uint64_t    max_bytes;  // of weights; 0: no limit
-    const char *root;       // folder whose links are followed to external data; NULL: none
+    const char *root;       // folder in which links to external data are followed; NULL: none
 } SourceOptions;
 
 typedef struct Source {
-    Model       model;                // constants folded
-    char        sha256[SHA256_TEXT];  // of the file; "" for the zoo
-    SourceStamp stamp;                // zeroed for the zoo
-    uint64_t    weight_bytes;
-    bool        open;  // an input dimension is open: it can be compiled for several shapes
+    Model          model;                // constants folded
+    char           sha256[SHA256_TEXT];  // of the file; "" for the zoo
+    SourceStamp    stamp;                // zeroed for the zoo
+    uint64_t       weight_bytes;
+    bool           open;    // an input dimension is open: it can be compiled for several shapes
+    PackedWeights *packed;  // of an open one, shared by all it is compiled for; else NULL
 } Source;
 
 // what: "zoo:NAME", a zoo network's name, or an ONNX file. A file that changes while it is read is

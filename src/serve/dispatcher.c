@@ -9,27 +9,9 @@
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 
-enum {
-    KEPT_BYTES = 64 << 20,
-    KEPT_EACH = 2 << 20,
-    RECLAIM_BYTES = 16 << 20,
-    RESERVED_EACH = 1 << 18,
-    DAY_S = 86400
-};
-
-// The run delay of the loop's thread is read at most this often as requests arrive.
-enum { DELAY_AGE_NS = 2000000 };
+enum { DAY_S = 86400 };
 
 static const TimeNs day_ns = DAY_S * INT64_C(1000000000);
-
-static InferCallState *state_of(InferCall *call) { return (InferCallState *)(void *)call; }
-
-static size_t arena_bytes(const Dispatcher *d) {
-    size_t body = (size_t)d->o.set->body_mb << 20, answer = (size_t)d->o.set->response_mb << 20;
-    return 8 * body + 3 * answer + ((size_t)1 << 24);
-}
-
-static void reclaim(void *self);
 
 Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
     Dispatcher *d = calloc(1, sizeof *d);
@@ -42,7 +24,7 @@ Err dispatcher_create(Dispatcher **out, const DispatcherOptions *o) {
         return err_set(ERR_LIMIT, "out of memory for %d requests; lower `requests`",
                        o->set->requests);
     }
-    d->reclaim = (LoopTimer){.fire = reclaim, .self = d};
+    d->reclaim = (LoopTimer){.fire = dispatcher_reclaim, .self = d};
     for (uint32_t i = d->n; i-- > 0;) {
         d->calls[i].dispatcher = d;
         d->calls[i].next = d->free;
@@ -68,108 +50,6 @@ uint32_t dispatcher_in_flight(const Dispatcher *d) { return d->busy; }
 const char *const *dispatcher_tenant_names(const Dispatcher *d, uint32_t *n) {
     *n = LIVE_TENANTS;
     return d->names;
-}
-
-// The arena is charged to the call's budget, which is part of the server's until the model is
-// known.
-static bool has_arena(Dispatcher *d, InferCallState *e) {
-    if (e->call.arena.base != NULL) {
-        d->kept_bytes -= e->call.arena.high;
-        return true;
-    }
-    if (arena_init(&e->call.arena, arena_bytes(d)) != ERR_OK) return false;
-    arena_use_huge_pages(&e->call.arena, KEPT_EACH);
-    e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
-    return arena_charge(&e->call.arena, &e->budget);
-}
-
-static TimeNs delay_before(Dispatcher *d, TimeNs arrived) {
-    if (d->delay.at == 0) run_delay_open(&d->delay, clock_monotonic_ns());
-    if (arrived - d->delay.at <= DELAY_AGE_NS) return d->delay.total;
-    return run_delay_until(&d->delay, arrived, clock_monotonic_ns());
-}
-
-InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
-                           size_t bytes) {
-    InferCallState *e = d->free;
-    if (e == NULL || d->rejecting || !has_arena(d, e)) return NULL;
-    d->free = e->next;
-    d->busy++;
-    Arena  arena = e->call.arena;
-    size_t used = budget_used(&e->budget);
-    *e = (InferCallState){.call = {.arena = arena}, .dispatcher = d, .state = CALL_OPEN};
-    e->budget = (Budget){.setting = "request_mb", .whole = d->o.memory};
-    atomic_store_explicit(&e->budget.used, used, memory_order_relaxed);
-    e->delay_before = delay_before(d, arrived);
-    e->call.max_body = (size_t)d->o.set->body_mb << 20;
-    e->call.max_response = (size_t)d->o.set->response_mb << 20;
-    e->call.receipt = (Receipt){.slot = UINT32_MAX,
-                                .protocol = protocol,
-                                .began = began,
-                                .arrived = arrived,
-                                .in_bytes = bytes};
-    return &e->call;
-}
-
-static void add_free(InferCallState *e) {
-    Dispatcher *d = e->dispatcher;
-    e->state = CALL_FREE;
-    e->next = d->free;
-    d->free = e;
-    d->busy--;
-}
-
-// Returning much memory at once would take milliseconds, so it is done in pieces.
-static void reclaim(void *self) {
-    Dispatcher     *d = self;
-    InferCallState *e = d->reclaimed;
-    Arena          *a = &e->call.arena;
-    if (a->high > RECLAIM_BYTES) {
-        arena_shrink(a, a->high - RECLAIM_BYTES);
-    } else {
-        d->reclaimed = e->next;
-        arena_finish(a);
-        add_free(e);
-    }
-    if (d->reclaimed == NULL) return;
-    if (loop_arm(d->o.loop, &d->reclaim, loop_now(d->o.loop)) == ERR_OK) return;
-    while (d->reclaimed != NULL) {
-        e = d->reclaimed;
-        d->reclaimed = e->next;
-        arena_finish(&e->call.arena);
-        add_free(e);
-    }
-}
-
-static void reclaim_later(InferCallState *e) {
-    Dispatcher *d = e->dispatcher;
-    bool        idle = d->reclaimed == NULL;
-    e->next = d->reclaimed;
-    d->reclaimed = e;
-    if (!idle) return;
-    if (loop_arm(d->o.loop, &d->reclaim, loop_now(d->o.loop)) != ERR_OK) reclaim(d);
-}
-
-// The arena keeps its memory for the next request, up to KEPT_EACH bytes and KEPT_BYTES in total.
-void dispatcher_release(InferCallState *e) {
-    Dispatcher *d = e->dispatcher;
-    if (e->body != NULL) e->body->give(e->body);
-    inflate_end(e->call.inflate);
-    e->body = NULL;
-    e->call.inflate = NULL;
-    (void)budget_move(&e->budget, d->o.memory);  // part of it already: cannot fail
-    if (e->call.model != NULL) registry_release(d->o.registry, e->call.model);
-    arena_rewind(&e->call.arena, 0);
-    size_t high = e->call.arena.high;
-    if (high > RECLAIM_BYTES) {
-        reclaim_later(e);
-        return;
-    }
-    if (high > KEPT_EACH || d->kept_bytes + high > KEPT_BYTES)
-        arena_finish(&e->call.arena);
-    else
-        d->kept_bytes += high;
-    add_free(e);
 }
 
 // The client's id if it is one printable word shorter than RECEIPT_ID, else r-NUMBER.
@@ -236,10 +116,11 @@ ReceiptEnd dispatcher_end_of(const InferCallState *e) {
     case LIVE_FULL: return RECEIPT_FULL;
     case LIVE_EXPIRED: return RECEIPT_EXPIRED;
     case LIVE_CANCELLED: return RECEIPT_CANCELLED;
-    case LIVE_FAILED:  // ERR_INVALID and ERR_LIMIT are the inputs' fault, not the model's
-        return e->error == ERR_INVALID ? RECEIPT_BAD
-               : e->error == ERR_LIMIT ? end_for_limit(e)
-                                       : RECEIPT_FAILED;
+    case LIVE_FAILED:  // the inputs' fault, not the model's: they may choose a branch that cannot
+                       // run
+        return e->error == ERR_INVALID || e->error == ERR_UNSUPPORTED ? RECEIPT_BAD
+               : e->error == ERR_LIMIT                                ? end_for_limit(e)
+                                                                      : RECEIPT_FAILED;
     case LIVE_STUCK: return RECEIPT_STUCK;
     }
     return RECEIPT_FAILED;
@@ -293,7 +174,7 @@ static void encoded(InferCallState *e) {
 static void engine_done(void *self) {
     InferCallState *e = self;
     Receipt        *r = &e->call.receipt;
-    registry_release_shape(e->dispatcher->o.registry, e->call.model, e->tenant);
+    registry_release_shape(e->dispatcher->o.registry, e->call.model, &e->shape);
     r->end = e->detached ? RECEIPT_CANCELLED : dispatcher_end_of(e);
     r->finished = e->finish;
     r->timing = e->timing;
@@ -369,8 +250,9 @@ void dispatcher_name_tenant(InferCallState *e, uint32_t tenant) {
 static void submit_to_engine(InferCallState *e) {
     Dispatcher *d = e->dispatcher;
     ModelInfo  *s = e->call.model;
-    set_deadline(e, registry_target_ns(s, e->tenant));
-    EngineRequest request = {.tenant = e->tenant,
+    set_deadline(e, e->shape.target_ns);
+    EngineRequest request = {.tenant = e->shape.tenant,
+                             .program = e->shape.program,
                              .arrival = e->arrival,
                              .deadline = e->deadline,
                              .expire = e->expire,
@@ -386,9 +268,9 @@ static void submit_to_engine(InferCallState *e) {
     e->computed.self = e;
     e->state = CALL_ENGINE;
     e->call.receipt.submitted = clock_monotonic_ns();
-    dispatcher_name_tenant(e, e->tenant);
+    dispatcher_name_tenant(e, e->shape.tenant);
     if (node_live_submit(d->o.engine, &request)) return;
-    registry_release_shape(d->o.registry, s, e->tenant);
+    registry_release_shape(d->o.registry, s, &e->shape);
     dispatcher_end_with(e, RECEIPT_FULL, DISPATCHER_LIMIT);
 }
 
@@ -416,14 +298,15 @@ static void find_shape(void *self) {
     if (e->state == CALL_COMPILING) loop_disarm(d->o.loop, &e->expiry);
     e->compiled.run = find_shape;
     e->compiled.self = e;
-    ShapeLookup found =
-        registry_find_shape(d->o.registry, e->call.model, e->inputs, &e->compiled, &e->tenant);
+    ShapeLookup found = registry_find_shape(d->o.registry, e->call.model, e->inputs,
+                                            budget_used(&e->budget), &e->compiled, &e->shape);
     if (found != SHAPE_READY) set_deadline(e, e->call.model->target_ns);
     switch (found) {
     case SHAPE_READY: submit_to_engine(e); break;
     case SHAPE_COMPILING: wait_for_shape(e); break;
     case SHAPE_INVALID: dispatcher_end_with(e, RECEIPT_BAD, err_why()); break;
     case SHAPE_TOO_LARGE: dispatcher_end_with(e, RECEIPT_LARGE, err_why()); break;
+    case SHAPE_CROWDED: dispatcher_end_with(e, RECEIPT_MEMORY, err_why()); break;
     }
 }
 
@@ -514,6 +397,7 @@ static void decoded(InferCallState *e) {
     call->receipt.batch = call->model->signature.n_inputs > 0 && e->inputs[0].rank > 0
                               ? (uint32_t)e->inputs[0].dims[0]
                               : 1;
+    infer_reshape_inputs(&s->signature, e->inputs);
     TimeNs limit = limit_of(e, s->target_ns);
     if (limit > 0 && e->arrival + limit <= call->receipt.decoded) {
         set_deadline(e, s->target_ns);
@@ -524,21 +408,9 @@ static void decoded(InferCallState *e) {
     find_shape(e);
 }
 
-// Makes the request's memory part of its model's budget. If large requests of other models have
-// used up the memory, a small one stays in the server's reserve.
-static bool join_budget(InferCallState *e) {
-    ModelInfo *s = e->call.model;
-    size_t     used = budget_used(&e->budget);
-    e->budget.most = (size_t)s->config->set.request_mb << 20;
-    if (budget_move(&e->budget, &s->memory)) return true;
-    if (used > RESERVED_EACH || budget_short(&s->memory, used) == &s->memory) return false;
-    e->budget.most = RESERVED_EACH;
-    return true;
-}
-
 void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,
                        void (*done)(void *self, InferCall *call), void *self) {
-    InferCallState *e = state_of(call);
+    InferCallState *e = dispatcher_state_of(call);
     (void)d;
     call->done = done;
     call->self = self;
@@ -552,7 +424,7 @@ void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, T
     registry_pin(s);
     set_limit(e, timeout_ns);
     set_deadline(e, s->target_ns);
-    if (!join_budget(e)) {
+    if (!dispatcher_join_budget(e)) {
         dispatcher_end_with(e, RECEIPT_MEMORY, DISPATCHER_CROWDED);
         return;
     }
@@ -560,7 +432,7 @@ void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, T
 }
 
 void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
-    InferCallState *e = state_of(call);
+    InferCallState *e = dispatcher_state_of(call);
     e->detached = true;
     e->body = body;
     call->receipt.end = RECEIPT_CANCELLED;
@@ -576,12 +448,6 @@ void dispatcher_cancel(Dispatcher *d, InferCall *call, ExchangeBody *body) {
     set_id(d, call);
     record(e);
     dispatcher_release(e);
-}
-
-void dispatcher_close(Dispatcher *d, InferCall *call, size_t bytes) {
-    (void)d;
-    call->receipt.out_bytes = bytes;
-    dispatcher_release(state_of(call));
 }
 
 void dispatcher_reject_all(Dispatcher *d) {

@@ -82,7 +82,7 @@ void dispatcher_destroy(Dispatcher *d);  // accepts NULL; requires dispatcher_in
 // NULL: the limit `requests` is reached, answer 503. began and arrived: of the exchange.
 InferCall *dispatcher_open(Dispatcher *d, ReceiptProtocol protocol, TimeNs began, TimeNs arrived,
                            size_t bytes);
-// Submits a request whose codec and body are set. model, version: as the client names them;
+// Submits a request with its codec and body set. model, version: as the client names them;
 // timeout_ns: from a header, 0: none. done is called once, maybe before this returns, unless
 // dispatcher_cancel comes first.
 void dispatcher_submit(Dispatcher *d, InferCall *call, Str model, Str version, TimeNs timeout_ns,

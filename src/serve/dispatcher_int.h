@@ -42,7 +42,7 @@ typedef struct InferCallState {
     TimeNs       arrival, deadline, expire;
     TimeNs       delay_before;  // of the loop's thread, when it arrived
     TimeNs       limit;         // the client's timeout; 0: none
-    uint32_t     tenant;
+    ServedShape  shape;
     Tensor      *inputs;
     uint32_t    *chosen;  // [response.n] index of each output sent
     Tensor      *outputs;
@@ -66,7 +66,7 @@ struct Dispatcher {
     uint64_t          kept_bytes;                         // of the arenas of free calls
     Coroutine        *coroutines[DISPATCHER_COROUTINES];  // [n_coroutines] unused
     uint32_t          n_coroutines;
-    InferCallState   *reclaimed;  // released calls whose memory is returned piece by piece
+    InferCallState   *reclaimed;  // released calls; their memory is returned piece by piece
     LoopTimer         reclaim;
     RunDelay          delay;  // of the loop's thread; zeroed until the first request
     uint64_t          next_id;
@@ -82,10 +82,18 @@ void dispatcher_run(InferCallState *e, Err (*work)(InferCall *call), TimeNs abou
 // In dispatcher.c: ends a request and calls its front end, unless that has detached.
 void       dispatcher_complete(InferCallState *e);
 void       dispatcher_end_with(InferCallState *e, ReceiptEnd end, const char *why);
-void       dispatcher_release(InferCallState *e);
 ReceiptEnd dispatcher_end_of(const InferCallState *e);  // the engine's result
 void       dispatcher_post(void *call);  // on a worker: the engine has finished with it
 void       dispatcher_name_tenant(InferCallState *e, uint32_t tenant);
+
+// In dispatcher_pool.c.
+void dispatcher_release(InferCallState *e);  // back into the pool
+void dispatcher_reclaim(void *dispatcher);   // returns memory of released calls, a piece at a time
+bool dispatcher_join_budget(InferCallState *e);  // false: its memory is not to be had
+
+static inline InferCallState *dispatcher_state_of(InferCall *call) {
+    return (InferCallState *)(void *)call;
+}
 
 // In dispatcher_result.c.
 // Copies the requested outputs out of the engine's memory, on a worker. False: too large.

@@ -46,14 +46,24 @@ static bool classify(InferCallState *e, uint32_t i, const Tensor *from, int64_t 
     return false;
 }
 
+// An output of another shape than config.pbtxt reshapes follows from the inputs: the request fails.
+static bool reshape(InferCallState *e, uint32_t i, Tensor *t) {
+    if (infer_apply_reshape(&e->call.response.specs[i], false, t) == ERR_OK) return true;
+    e->end = LIVE_FAILED;
+    e->error = ERR_INVALID;
+    (void)snprintf(e->failed, sizeof e->failed, "output %s", err_why());
+    return false;
+}
+
 bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs) {
     const InferRequest *r = &e->call.request;
     size_t              left = (size_t)e->dispatcher->o.set->response_mb << 20;
     for (uint32_t i = 0; i < e->call.response.n; i++) {
-        const Tensor *from = &outputs[e->chosen[i]];
-        int64_t       classes = i < r->n_requested ? r->requested[i].classes : 0;
-        if (classes > 0 ? !classify(e, i, from, classes, &left)
-                        : !copy_one(&e->call.arena, from, &e->outputs[i], &left))
+        Tensor  from = outputs[e->chosen[i]];
+        int64_t classes = i < r->n_requested ? r->requested[i].classes : 0;
+        if (!reshape(e, i, &from)) return true;
+        if (classes > 0 ? !classify(e, i, &from, classes, &left)
+                        : !copy_one(&e->call.arena, &from, &e->outputs[i], &left))
             return false;
     }
     return true;

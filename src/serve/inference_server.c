@@ -389,6 +389,7 @@ static Err open_parts(InferenceServer *s) {
                                                 .metrics = s->metrics,
                                                 .history = s->history,
                                                 .engine = s->engine,
+                                                .memory = &s->large,
                                                 .set = set,
                                                 .ready = server_ready,
                                                 .listeners = count_listeners,

@@ -236,6 +236,65 @@ static void test_cache_dir(void **state) {
     assert_int_equal(access(out, W_OK), 0);
 }
 
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags) {
+    if (fails("renameat2")) return -1;
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+// With the flag of renameat2 and on file systems without it.
+static void test_create(void **state) {
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        bool        created = false;
+        const char *path = at(old ? "b" : "a");
+        struct stat st;
+        mode_t      before = umask(0);
+        fault.call = old ? "renameat2" : NULL;
+        fault.left = 0;
+        fault.error = EINVAL;
+        assert_int_equal(file_create(path, "one", 3, &created), ERR_OK);
+        assert_true(created);
+        (void)umask(before);
+        assert_int_equal(file_create(path, "two", 3, &created), ERR_OK);
+        assert_false(created);
+        expect_content(path, "one");
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0644);
+        assert_int_equal(files_in_dir(), 1 + old);
+    }
+}
+
+// One that appears while its content is written is kept as well.
+static void test_create_late(void **state) {
+    (void)state;
+    AtomicFile f;
+    assert_int_equal(file_begin(&f, at("a")), ERR_OK);
+    f.fresh = true;
+    assert_int_equal(file_replace(at("a"), "other", 5), ERR_OK);
+    assert_int_equal(file_commit(&f), ERR_IO);
+    expect_content(at("a"), "other");
+    assert_int_equal(files_in_dir(), 1);
+}
+
+static void expect_target(const char *from, const char *want) {
+    char out[4096];
+    assert_int_equal(file_target(from, out, sizeof out), ERR_OK);
+    assert_string_equal(out, want);
+}
+
+static void test_target(void **state) {
+    (void)state;
+    char out[4096];
+    assert_int_equal(symlink("b", at("a")), 0);
+    assert_int_equal(symlink(at("c"), at("b")), 0);
+    expect_target(at("a"), at("c"));
+    expect_target(at("c"), at("c"));
+    expect_target("none", "none");
+    assert_int_equal(symlink("self", at("self")), 0);
+    assert_int_equal(file_target(at("self"), out, sizeof out), ERR_IO);
+    assert_int_equal(file_target(at("a"), out, 8), ERR_LIMIT);
+}
+
 TEST_MAIN() {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -247,6 +306,9 @@ TEST_MAIN() {
         T(test_drop),
         T(test_odd_targets),
         T(test_links_and_permissions_stay),
+        T(test_create),
+        T(test_create_late),
+        T(test_target),
         T(test_make_dirs),
         T(test_cache_dir),
     };

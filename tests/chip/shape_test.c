@@ -36,9 +36,9 @@ static double counted(const char *network) {
     ShapeCache         all;
     const ShapedGraph *s = NULL;
     Work               w = {0};
-    Tensor             in[8];
+    Tensor             in[16];
     assert_int_equal(zoo_build(network, NULL, &m), ERR_OK);
-    assert_true(m.graph->n_inputs <= 8);
+    assert_true(m.graph->n_inputs <= 16);
     for (uint32_t i = 0; i < m.graph->n_inputs; i++)
         in[i] = m.graph->values[m.graph->inputs[i]].type;
     shape_cache_init(&all, &m, NULL);

@@ -8,77 +8,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "compile/profile_store.h"
-#include "tests/base/cpu_grid.h"
-#include "tests/runner.h"
-
-static char  root[64];
-static char *path;
-static Arena arena;
-static Cpu   cpu;
-
-static int setup(void **state) {
-    (void)state;
-    (void)snprintf(root, sizeof root, "/tmp/store_test.XXXXXX");
-    if (mkdtemp(root) == NULL || chmod(root, 0755) != 0) return -1;
-    if (arena_init(&arena, 1 << 26) != ERR_OK) return -1;
-    path = arena_printf(&arena, "%s/p.db", root);
-    cpu = cpu_grid(&arena, (CpuGrid){1, 0, 2, 1});
-    return 0;
-}
-
-static int remove_one(const char *name, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st, (void)flag, (void)ftw;
-    return remove(name);
-}
-
-static int teardown(void **state) {
-    (void)state;
-    arena_finish(&arena);
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static Candidate candidate(uint32_t i) {
-    return (Candidate){
-        .version = {.algo = (uint8_t)(i % ALGO_COUNT), .tile_rows = 6, .depth = (uint16_t)i},
-        .tasks = 100 * i,
-        .traffic = {.l3_bytes = (size_t)i << 33, .beyond_l2_bytes = i},
-        .time_ns = {1000000 + i, INT64_C(1) << 40},
-    };
-}
-
-static LayerProfile profile(uint32_t n) {
-    LayerProfile p = {.n_counts = 2, .counts = {1, 2}, .n_kept = 2, .kept = {n - 1, 0}, .n = n};
-    p.spent_ns = INT64_C(123456789012);
-    p.finished = n % 2 == 0;
-    p.candidates = arena_new(&arena, Candidate, n);
-    for (uint32_t i = 0; i < n; i++) p.candidates[i] = candidate(i);
-    return p;
-}
-
-static bool same(const LayerProfile *a, const LayerProfile *b) {
-    bool ok = a->n == b->n && a->n_counts == b->n_counts && a->n_kept == b->n_kept &&
-              a->spent_ns == b->spent_ns && a->finished == b->finished &&
-              memcmp(a->counts, b->counts, sizeof a->counts) == 0 &&
-              memcmp(a->kept, b->kept, sizeof a->kept) == 0;
-    for (uint32_t i = 0; ok && i < a->n; i++) {
-        const Candidate *x = &a->candidates[i], *y = &b->candidates[i];
-        ok = version_same(&x->version, &y->version) && x->tasks == y->tasks &&
-             x->traffic.l3_bytes == y->traffic.l3_bytes &&
-             x->traffic.beyond_l2_bytes == y->traffic.beyond_l2_bytes &&
-             memcmp(x->time_ns, y->time_ns, sizeof x->time_ns) == 0;
-    }
-    return ok;
-}
+#include "tests/compile/profile_store_fixture.h"
 
 static void test_records(void **state) {
     (void)state;
@@ -143,64 +77,6 @@ static void test_not_mixed(void **state) {
     profile_store_close(&s);
 }
 
-static void write_many(int writer) {
-    ProfileStore s;
-    LayerProfile p = profile(5);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    for (int i = 0; i < 60; i++) {
-        char layer[32];
-        (void)snprintf(layer, sizeof layer, "layer %d of %d", i, writer);
-        for (int tries = 0; !profile_store_put(&s, layer, &p); tries++) {
-            if (tries == 20) _exit(1);
-            profile_store_close(&s);
-            profile_store_open(&s, path, &cpu, &isa_baseline);
-        }
-    }
-    profile_store_close(&s);
-    _exit(0);
-}
-
-static int wait_for(pid_t pid) {
-    int status = -1;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void test_processes(void **state) {
-    (void)state;
-    enum { WRITERS = 3 };
-    pid_t        pids[WRITERS];
-    ProfileStore first;
-    profile_store_open(&first, path, &cpu, &isa_baseline);
-    profile_store_close(&first);
-    for (int w = 0; w < WRITERS; w++) {
-        pids[w] = fork();
-        assert_true(pids[w] >= 0);
-        if (pids[w] == 0) write_many(w);
-    }
-    for (int w = 0; w < WRITERS; w++) assert_int_equal(wait_for(pids[w]), 0);
-    ProfileStore s;
-    LayerProfile got, p = profile(5);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    for (int i = 0; i < 60 * WRITERS; i++) {
-        char layer[32];
-        (void)snprintf(layer, sizeof layer, "layer %d of %d", i / WRITERS, i % WRITERS);
-        assert_true(profile_store_get(&s, layer, &arena, &got));
-        assert_true(same(&p, &got));
-    }
-    profile_store_close(&s);
-}
-
-static const char *bytes_of(const char *name, size_t *len) {
-    char *bytes = NULL;
-    assert_int_equal(file_read(name, 1 << 24, &arena, &bytes, len), ERR_OK);
-    return bytes;
-}
-
-static void write_bytes(const char *bytes, size_t len) {
-    assert_int_equal(file_replace(path, bytes, len), ERR_OK);
-}
-
 // Neither opening nor writing changes the file, and no file is made beside it.
 static void expect_untouched(const char *reason) {
     ProfileStore s;
@@ -229,15 +105,6 @@ static void change_file(const char *sql) {
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-}
-
-static void make_store(uint32_t records) {
-    ProfileStore s;
-    LayerProfile p = profile(40);
-    profile_store_open(&s, path, &cpu, &isa_baseline);
-    for (uint32_t i = 0; i < records; i++)
-        assert_true(profile_store_put(&s, arena_printf(&arena, "layer %u", i), &p));
-    profile_store_close(&s);
 }
 
 static void test_foreign_files(void **state) {
@@ -490,25 +357,15 @@ static void test_others_may_write(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        T(test_records),
-        T(test_kept),
-        T(test_not_mixed),
-        T(test_processes),
-        T(test_foreign_files),
-        T(test_another_schema),
-        T(test_another_program),
-        T(test_empty_file),
-        T(test_check_only),
-        T(test_foreign_journal),
-        T(test_link),
-        T(test_damaged_pages),
-        T(test_truncated),
-        T(test_damaged_in_use),
-        T(test_locked),
-        T(test_read_only),
-        T(test_nowhere),
-        T(test_default_place),
-        T(test_full_disk),
+        T(test_records),          T(test_kept),
+        T(test_not_mixed),        T(test_foreign_files),
+        T(test_another_schema),   T(test_another_program),
+        T(test_empty_file),       T(test_check_only),
+        T(test_foreign_journal),  T(test_link),
+        T(test_damaged_pages),    T(test_truncated),
+        T(test_damaged_in_use),   T(test_locked),
+        T(test_read_only),        T(test_nowhere),
+        T(test_default_place),    T(test_full_disk),
         T(test_others_may_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "tests/compile/call_run.h"
 #include "tests/runner.h"
@@ -137,11 +138,67 @@ static void embed_norm(void **state) {
     call_finish(&c);
 }
 
+// A sequence longer than its cache, or shorter than its new positions, fails the run.
+static void group_lengths_are_checked(void **state) {
+    (void)state;
+    const float q[2] = {1, 1}, kv[1] = {1}, past[3] = {0};
+    int32_t     length[1] = {3}, total[1] = {4};
+    Call        c;
+    call_begin(&c, OP_MsGroupQueryAttention, 1);
+    call_in(&c, DT_F32, SHAPE(1, 1, 2), q);
+    call_in(&c, DT_F32, SHAPE(1, 1, 1), kv);
+    call_in(&c, DT_F32, SHAPE(1, 1, 1), kv);
+    call_in(&c, DT_F32, SHAPE(1, 1, 3, 1), past);
+    call_in(&c, DT_F32, SHAPE(1, 1, 3, 1), past);
+    call_in(&c, DT_I32, SHAPE(1), length);
+    call_in(&c, DT_I32, SHAPE(1), total);
+    call_int(&c, "num_heads", 2);
+    call_int(&c, "kv_num_heads", 1);
+    c.node.n_out = 3;
+    assert_int_equal(call_run(&c), ERR_OK);
+    assert_true(call_shape_is(&c.out[1], SHAPE(1, 1, 4, 1)));
+    static const int32_t bad[] = {4, -1, -2, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        length[0] = bad[i];
+        assert_int_equal(call_run(&c), ERR_INVALID);
+        assert_non_null(strstr(err_why(), "seqlens_k"));
+    }
+    total[0] = 0;
+    assert_int_equal(call_infer(&c), ERR_INVALID);
+    call_finish(&c);
+}
+
+// What the kernels do not know is rejected by name.
+static void unsupported_is_named(void **state) {
+    (void)state;
+    const float   x[16] = {0}, scale[1] = {1};
+    const uint8_t w[8] = {0};
+    const int32_t order[16] = {0};
+    Call          c;
+    call_begin(&c, OP_MsMatMulNBits, 1);
+    call_in(&c, DT_F32, SHAPE(1, 16), x);
+    call_in(&c, DT_U8, SHAPE(1, 1, 8), w);
+    call_in(&c, DT_F32, SHAPE(1, 1), scale);
+    call_int(&c, "N", 1);
+    call_int(&c, "K", 16);
+    call_int(&c, "block_size", 16);
+    assert_int_equal(call_run(&c), ERR_OK);
+    call_skip(&c);
+    call_in(&c, DT_I32, SHAPE(16), order);
+    assert_int_equal(call_infer(&c), ERR_UNSUPPORTED);
+    assert_non_null(strstr(err_why(), "g_idx"));
+    call_finish(&c);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(causal_with_cache), cmocka_unit_test(packed_grouped_mask),
-        cmocka_unit_test(microsoft),         cmocka_unit_test(rotary),
+        cmocka_unit_test(causal_with_cache),
+        cmocka_unit_test(packed_grouped_mask),
+        cmocka_unit_test(microsoft),
+        cmocka_unit_test(rotary),
         cmocka_unit_test(embed_norm),
+        cmocka_unit_test(group_lengths_are_checked),
+        cmocka_unit_test(unsupported_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void every_step_has_times(void **state) {
     assert_int_equal(tensor_alloc(&in, &m.arena), ERR_OK);
     assert_int_equal(shaped_graph_make(m.graph, &in, interp_eval, &m.arena, &shaped), ERR_OK);
     assert_int_equal(program_make(&p, shaped, &(ProgramOptions){0}), ERR_OK);
-    static _Atomic bool stopped = true;
+    static WorkFlag stopped = WORK_STOP;
     for (uint32_t extrapolate = 0; extrapolate < 2; extrapolate++) {
         Team            *team = NULL;
         TimeNs          *light = NULL;

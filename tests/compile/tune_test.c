@@ -182,7 +182,7 @@ static void test_no_time(void **state) {
     Fake         f = {0};
     TuneLayer    l = layer("a", &f);
     TuneOptions  o = options(0, NULL);
-    _Atomic bool stop = true;
+    WorkFlag     stop = WORK_STOP;
     LayerProfile p;
     assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
     assert_int_equal(p.n + p.n_kept, 0);

@@ -7,8 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/merge_sort.h"
 #include "base/work_stop.h"
@@ -81,7 +84,7 @@ static const Family families[] = {
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
-static _Atomic bool stop;
+static WorkFlag stop;
 
 static const char *parse_one(const char *s, Tensor *t) {
     *t = (Tensor){.dtype = *s == 'f' ? DT_F32 : *s == 'l' ? DT_I64 : DT_BOOL};
@@ -143,7 +146,7 @@ static void stops_soon(const Family *f, Arena *a) {
         memset(out[i].data, FILL, bytes);
     }
     size_t mark = a->used;
-    atomic_store(&stop, true);
+    atomic_store(&stop, WORK_STOP);
     e = run_op(f->op)(&c, out);
     int64_t touched = written(&out[0]);
     if (touched > TOUCHED)
@@ -151,14 +154,14 @@ static void stops_soon(const Family *f, Arena *a) {
                  (long long)touched);
     assert_true(e == ERR_OK || e == ERR_LIMIT);
     arena_rewind(a, mark);
-    atomic_store(&stop, false);
+    atomic_store(&stop, WORK_GO);
     assert_int_equal(run_op(f->op)(&c, out), ERR_OK);  // and does it all otherwise
     if (written(&out[0]) <= touched) fail_msg("%s wrote no more", op_info(f->op)->name);
 }
 
 static void every_family_stops_soon(void **state) {
     (void)state;
-    const _Atomic bool *before = work_stop_watch(&stop);
+    WorkFlag *before = work_stop_watch(&stop);
     for (int i = 0; i < N_FAMILIES; i++) {
         Arena a;
         assert_int_equal(arena_init_growing(&a, 1 << 20, (size_t)1 << 32), ERR_OK);
@@ -173,16 +176,16 @@ static void copies_and_loops_end_early(void **state) {
     static char from[4 << 20], to[4 << 20];
     int64_t     seen = 0;
     memset(from, 1, sizeof from);
-    const _Atomic bool *before = work_stop_watch(&stop);
+    WorkFlag *before = work_stop_watch(&stop);
     WORK_EACH (i, 3 * WORK_BLOCK) {
         seen++;
-        if (i == WORK_BLOCK + 5) atomic_store(&stop, true);
+        if (i == WORK_BLOCK + 5) atomic_store(&stop, WORK_STOP);
     }
     assert_int_equal(seen, 2 * WORK_BLOCK);
     assert_int_equal(work_stop_check(), ERR_LIMIT);
     work_copy(to, from, sizeof to);
     assert_null(memchr(to, 1, sizeof to));
-    atomic_store(&stop, false);
+    atomic_store(&stop, WORK_GO);
     work_copy(to, from, sizeof to);
     assert_memory_equal(to, from, sizeof to);
     seen = 0;
@@ -190,6 +193,65 @@ static void copies_and_loops_end_early(void **state) {
     assert_int_equal(seen, (int64_t)(3 * WORK_BLOCK) * (3 * WORK_BLOCK + 1) / 2);
     (void)work_stop_watch(before);
     assert_int_equal(work_stop_check(), ERR_OK);
+}
+
+typedef struct Loop {
+    WorkFlag        flag;
+    _Atomic int64_t rounds;
+    _Atomic pid_t   tid;
+} Loop;
+
+static void *loop(void *self) {
+    Loop     *l = self;
+    WorkFlag *before = work_stop_watch(&l->flag);
+    atomic_store(&l->tid, (pid_t)syscall(SYS_gettid));
+    while (!work_stopped()) atomic_fetch_add(&l->rounds, 1);
+    (void)work_stop_watch(before);
+    return NULL;
+}
+
+static bool sleeps(const Loop *l) {
+    char  path[64], state = 0;
+    FILE *f = NULL;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)atomic_load(&l->tid));
+    if (atomic_load(&l->tid) == 0 || (f = fopen(path, "r")) == NULL) return false;
+    bool read = fscanf(f, "%*d %*s %c", &state) == 1;
+    (void)fclose(f);
+    return read && state == 'S';
+}
+
+static void wait_asleep(const Loop *l) {
+    for (uint32_t i = 0; !sleeps(l); i++) {
+        if (i > 100000) fail_msg("the loop does not sleep");
+        (void)usleep(100);
+    }
+}
+
+static void wait_going(Loop *l) {
+    int64_t seen = atomic_load(&l->rounds);
+    for (uint32_t i = 0; atomic_load(&l->rounds) == seen; i++) {
+        if (i > 100000) fail_msg("the loop does not go on");
+        (void)usleep(100);
+    }
+}
+
+// Told to pause it sleeps, told to go it goes on where it was, told to stop it wakes and ends.
+static void loops_pause(void **state) {
+    (void)state;
+    Loop      l = {0};
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, loop, &l), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        wait_going(&l);
+        work_stop_tell(&l.flag, WORK_PAUSE);
+        wait_asleep(&l);
+        int64_t seen = atomic_load(&l.rounds);
+        (void)usleep(1000);
+        assert_int_equal(atomic_load(&l.rounds), seen);
+        if (i < 2) work_stop_tell(&l.flag, WORK_GO);
+    }
+    work_stop_tell(&l.flag, WORK_STOP);
+    assert_int_equal(pthread_join(t, NULL), 0);
 }
 
 static int by_key(int64_t a, int64_t b, const void *keys) {
@@ -253,7 +315,7 @@ static void a_stopped_run_has_failed(void **state) {
         assert_int_equal(run_memory_init(&mem, &p, 1), ERR_OK);
         for (int told = 0; told < 2; told++) {
             program_begin(&p, &mem, x);
-            atomic_store(&mem.stop, told != 0);
+            atomic_store(&mem.stop, told != 0 ? WORK_STOP : WORK_GO);
             for (uint32_t i = 0; i < program_layer_count(&p); i++)
                 program_run_layer(&p, &mem, i, 0, 0, 1, &out);
             Err e = program_outputs(&p, &mem, NULL, &out);
@@ -270,9 +332,8 @@ static void a_stopped_run_has_failed(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_and_loops_end_early),
-        cmocka_unit_test(merge_sort_is_stable),
-        cmocka_unit_test(every_family_stops_soon),
+        cmocka_unit_test(copies_and_loops_end_early), cmocka_unit_test(loops_pause),
+        cmocka_unit_test(merge_sort_is_stable),       cmocka_unit_test(every_family_stops_soon),
         cmocka_unit_test(a_stopped_run_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "base/tensor.h"
+
+// Exactly sized, so that the sanitizer catches an access past the end.
+static inline void *exact_bytes(size_t bytes) {
+    void *p = NULL;
+    assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);
+    return p;
+}
+
+static inline int32_t between(Rng *r, int32_t low, int32_t high) {
+    return low + (int32_t)rng_below(r, (uint32_t)(high - low + 1));
+}
 
 // ARRAY(DT_F32, data, 2, 3): a tensor of shape 2x3 over data.
 #define ARRAY(dtype, data, ...)                                                                    \

@@ -21,15 +21,8 @@ typedef struct Out {
     float *y, *yh, *yc;
 } Out;
 
-// Exactly sized, so that the sanitizer catches an access past the end.
-static void *room(size_t bytes) {
-    void *p = NULL;
-    assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);
-    return p;
-}
-
 static float *noise(Rng *r, size_t n) {
-    float *x = room(n * sizeof *x);
+    float *x = exact_bytes(n * sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = (float)rng_below(r, 2001) / 1000 - 1;
     return x;
 }
@@ -59,7 +52,7 @@ static Data data_of(const GatedRnnShape *s, Rng *r) {
                 .p = noise(r, d * 3 * h),
                 .h0 = noise(r, state_count(s)),
                 .c0 = noise(r, state_count(s)),
-                .lens = room(s->batch * sizeof(int32_t))};
+                .lens = exact_bytes(s->batch * sizeof(int32_t))};
     for (uint32_t i = 0; i < s->batch; i++) x.lens[i] = (int32_t)rng_below(r, s->steps + 1);
     return x;
 }
@@ -70,8 +63,9 @@ static void data_free(Data *d) {
 }
 
 static Out out_of(const GatedRnnShape *s) {
-    return (Out){room(s->steps * state_count(s) * sizeof(float)),
-                 room(state_count(s) * sizeof(float)), room(state_count(s) * sizeof(float))};
+    return (Out){exact_bytes(s->steps * state_count(s) * sizeof(float)),
+                 exact_bytes(state_count(s) * sizeof(float)),
+                 exact_bytes(state_count(s) * sizeof(float))};
 }
 
 static void out_free(Out *o) {
@@ -128,7 +122,7 @@ static void compare(const char *what, const float *got, const float *want, size_
 
 static void run(const GatedRnnShape *s, const GatedRnn *g, const Isa *isa, uint32_t parts) {
     for (uint32_t i = 0; i < parts; i++) {
-        Part part = {i, parts, room(gated_rnn_scratch(s, isa, &g->version))};
+        Part part = {i, parts, exact_bytes(gated_rnn_scratch(s, isa, &g->version))};
         isa->gated_rnn(g, part);
         free(part.scratch);
     }
@@ -139,7 +133,7 @@ static void every_version(const GatedRnnShape *s, const Data *d, bool bare, cons
     static const uint32_t   parts[] = {1, 2, 3, 7};
     static const CacheSizes caches[] = {{32 << 10, 1 << 20, 32 << 20}, {1 << 10, 2 << 10, 1 << 20}};
     Out                     o = out_of(s);
-    float                  *packed = room(gated_rnn_pack_bytes(s, isa));
+    float                  *packed = exact_bytes(gated_rnn_pack_bytes(s, isa));
     gated_rnn_pack(s, &(GatedRnnWeights){d->w, d->r, bare ? NULL : d->b, d->p}, isa, packed);
     GatedRnn g = {.shape = *s, .packed = packed, .x = d->x, .y = o.y, .yh = o.yh};
     if (!bare) g.lens = d->lens, g.h0 = d->h0;

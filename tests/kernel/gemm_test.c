@@ -21,15 +21,8 @@ enum { MAX_VERSIONS = 64 };
 
 static const CacheSizes caches = {32 << 10, 1 << 20, 32 << 20}, tiny = {1 << 10, 8 << 10, 1 << 20};
 
-// Exactly sized, so that the sanitizer catches an access past the end.
-static void *room(size_t bytes) {
-    void *p = NULL;
-    assert_int_equal(posix_memalign(&p, 64, bytes != 0 ? bytes : 1), 0);
-    return p;
-}
-
 static float *noise(Rng *r, size_t n) {
-    float *x = room(n * sizeof *x);
+    float *x = exact_bytes(n * sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = (float)rng_below(r, 2001) / 1000 - 1;
     return x;
 }
@@ -111,7 +104,7 @@ static void run_all(const Gemm *g, const Isa *isa, uint32_t parts, size_t number
     size_t bytes = gemm_scratch(&g->shape, isa, &g->version);
     memset(g->y, 0x7f, numbers * sizeof(float));
     for (uint32_t i = 0; i < parts; i++) {
-        Part part = {i, parts, room(bytes)};
+        Part part = {i, parts, exact_bytes(bytes)};
         isa->gemm(g, part);
         free(part.scratch);
     }
@@ -137,8 +130,9 @@ static void compare(const Gemm *g, const double *want, const char *isa) {
 
 static double *want_all(const Gemm *g, const float *b) {
     const GemmShape *s = &g->shape;
-    double *want = room((size_t)gemm_batch_count(s) * s->m * s->n * sizeof *want), *to = want;
-    size_t  at[3];
+    double          *want = exact_bytes((size_t)gemm_batch_count(s) * s->m * s->n * sizeof *want),
+           *to = want;
+    size_t at[3];
     for (uint32_t p = 0; p < gemm_batch_count(s); p++) {
         starts(s, p, at);
         for (uint32_t i = 0; i < s->m; i++)
@@ -175,7 +169,7 @@ static void one_case(const Case *c, const Isa *isa, Rng *r) {
     size_t    ny = span(&s, &s.y, s.m, s.n);
     float *a = noise(r, span(&s, &s.a, c->transposed_a ? s.k : s.m, c->transposed_a ? s.m : s.k));
     float *b = noise(r, span(&s, &s.b, c->transposed_b ? s.n : s.k, c->transposed_b ? s.k : s.n));
-    float *pack = room(gemm_pack_bytes(s.n, s.k, isa)), *y = room(ny * sizeof *y);
+    float *pack = exact_bytes(gemm_pack_bytes(s.n, s.k, isa)), *y = exact_bytes(ny * sizeof *y);
     float *bias = noise(r, padded), *add = noise(r, ny), *per = noise(r, padded), one = 0.25f;
     Gemm   g = {.shape = s, .a = a, .b = b, .y = y};
     g.epilogue = (Epilogue){.lo = -INFINITY, .hi = INFINITY};

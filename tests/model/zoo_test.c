@@ -51,6 +51,8 @@ static const Row rows[] = {
     {"mobile_bert", 2850, 160, 24.582, round_k, 2692743168, 24581888},
     {"dlrm", 0, 0, 0, 0, 2458496, 58838017},
     {"lstm_kws", 2.95, 0.025, 0, 0, 2961800, 62788},
+    {"decoder", 0, 0, 0, 0, 3866624, 4917504},
+    {"decoder_int4", 0, 0, 0, 0, 3866624, 4917504},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
@@ -64,8 +66,8 @@ static void build(const char *name, ZooOptions o, Model *m) {
 static ShapedGraph *specialised(Model *m) {
     Graph       *g = m->graph;
     ShapedGraph *s = NULL;
-    Tensor       inputs[3];
-    assert_in_range(g->n_inputs, 1, 3);
+    Tensor       inputs[16];
+    assert_in_range(g->n_inputs, 1, 16);
     for (uint32_t i = 0; i < g->n_inputs; i++) inputs[i] = g->values[g->inputs[i]].type;
     if (shaped_graph_make(g, inputs, NULL, &m->arena, &s) != ERR_OK) fail_msg("%s", err_why());
     return s;
@@ -208,6 +210,7 @@ static void wrong_requests_are_rejected_with_advice(void **state) {
     rejects("mobilenetv2", (ZooOptions){0}, "mobilenet_v2");
     rejects("", (ZooOptions){0}, "zoo list");
     rejects("resnet50", (ZooOptions){.sequence = 5}, "no sequence");
+    rejects("resnet50", (ZooOptions){.open = true}, "no cache");
     rejects("bert_base", (ZooOptions){.sequence = 513}, "1 to 512");
     rejects("bert_base", (ZooOptions){.sequence = -1}, "1 to 512");
     rejects("resnet50", (ZooOptions){.batch = -1}, "batch");

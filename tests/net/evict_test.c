@@ -10,13 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/net/h2_client.h"
 #include "tests/net/h2_server.h"
 #include "tests/net/http1_server.h"
 #include "tests/runner.h"
 
 enum { ROOM = 1 << 16, PLACES = 16, LONG_MS = 20000 };
-static char body[ROOM];
+static const TimeNs IDLE_NS = 1000000000;
+static char         body[ROOM];
 
 #define ASK          "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
 #define PART         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\nx"
@@ -90,6 +92,90 @@ static void an_address_with_many_loses_its_own(void **state) {
     assert_int_equal(http1_server_answer(other, body, ROOM), 200);
     for (int i = 0; i < 4 * PLACES; i++) close(fds[i]);
     close(other);
+    http1_server_close(h);
+}
+
+static int ask_times(const Http1Server *h, int times) {
+    int fd = http1_server_connect(h);
+    for (int i = 0; i < times; i++) {
+        http1_server_text(fd, ASK);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 200);
+    }
+    return fd;
+}
+
+// Connections that make a few requests and then hold their place: those that have made fewest are
+// closed first, though the one with more requests is idle for longer. All newcomers are served.
+static void idle_connections_keep_no_newcomer_out(void **state) {
+    (void)state;
+    ListenerLimits limits = {.connections = PLACES};
+    for (int times = 1; times <= 9; times += 4) {
+        Http1Server *h = http1_server_open(&limits);
+        int          steady = ask_times(h, 64), fds[4 * PLACES];
+        TimeNs       last = clock_monotonic_ns();
+        bool         calm = true;  // this test was not delayed so that it is idle for a second
+        for (int i = 0; i < 4 * PLACES; i++) {
+            fds[i] = ask_times(h, times);
+            calm = calm && clock_monotonic_ns() - last < IDLE_NS / 2;
+            if (!calm || i % 24 != 0) continue;
+            assert_false(closed(steady));
+            http1_server_text(steady, ASK);
+            assert_int_equal(http1_server_answer(steady, body, ROOM), 200);
+            last = clock_monotonic_ns();
+        }
+        assert_int_equal(http1_server_counts(h).refused, 0);
+        assert_true(http1_server_counts(h).evicted >= 3 * PLACES);
+        for (int i = 0; i < 4 * PLACES; i++) close(fds[i]);
+        close(steady);
+        http1_server_close(h);
+    }
+}
+
+// An idle connection among busy ones has a second; a newcomer waits for its place.
+static void an_idle_connection_has_a_second(void **state) {
+    (void)state;
+    ListenerLimits limits = {.connections = PLACES};
+    Http1Server   *h = http1_server_open(&limits);
+    int            busy[PLACES];
+    for (int i = 0; i < PLACES - 1; i++) {
+        busy[i] = http1_server_connect(h);
+        http1_server_text(busy[i], HOLD);
+    }
+    while (http1_server_requests(h) < PLACES - 1) usleep(200);
+    TimeNs began = clock_monotonic_ns();
+    int    idle = ask_times(h, 1);
+    assert_int_equal(http1_server_ask(h, ASK), 200);
+    assert_true(clock_monotonic_ns() - began >= IDLE_NS);
+    assert_true(closed(idle));
+    assert_int_equal(http1_server_counts(h).refused, 0);
+    for (int i = 0; i < PLACES - 1; i++) {
+        assert_false(closed(busy[i]));
+        close(busy[i]);
+    }
+    close(idle);
+    http1_server_close(h);
+}
+
+// A newcomer that has not sent its request yet is not closed for others while most connections do
+// not read their responses.
+static void unread_responses_go_before_newcomers(void **state) {
+    (void)state;
+    ListenerLimits limits = {.connections = PLACES};
+    Http1Server   *h = http1_server_open(&limits);
+    int            fds[PLACES];
+    for (int i = 0; i < PLACES - 1; i++) {
+        fds[i] = http1_server_connect(h);
+        http1_server_text(fds[i], "GET /big?8000000 HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    while (http1_server_requests(h) < PLACES - 1) usleep(200);
+    usleep(100000);  // they stall
+    int newcomer = http1_server_connect(h);
+    usleep(20000);
+    for (int i = 0; i < 4; i++) assert_int_equal(http1_server_ask(h, ASK), 200);
+    http1_server_text(newcomer, ASK);
+    assert_int_equal(http1_server_answer(newcomer, body, ROOM), 200);
+    for (int i = 0; i < PLACES - 1; i++) close(fds[i]);
+    close(newcomer);
     http1_server_close(h);
 }
 
@@ -205,6 +291,9 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(incomplete_requests_keep_nobody_out),
         cmocka_unit_test(an_address_with_many_loses_its_own),
+        cmocka_unit_test(idle_connections_keep_no_newcomer_out),
+        cmocka_unit_test(an_idle_connection_has_a_second),
+        cmocka_unit_test(unread_responses_go_before_newcomers),
         cmocka_unit_test(responses_that_are_not_read_make_room),
         cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(streams_without_a_window_make_room),

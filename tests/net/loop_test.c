@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -228,6 +229,42 @@ static void it_stops_when_told_before_or_while_it_sleeps(void **state) {
     loop_destroy(NULL);
 }
 
+static TimeNs cpu_now(void) {
+    struct timespec t;
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void compute_run(void *loop) {
+    for (TimeNs end = cpu_now() + 3000000; cpu_now() < end;) {
+    }
+    loop_stop(loop);
+}
+
+static void sleep_run(void *loop) {
+    usleep(20000);
+    loop_stop(loop);
+}
+
+static void turns_are_measured_in_cpu_time(void **state) {
+    (void)state;
+    Loop *l;
+    assert_int_equal(loop_create(&l), ERR_OK);
+    LoopPost asleep = {.run = sleep_run, .self = l}, busy = {.run = compute_run, .self = l};
+    loop_post(l, &asleep);
+    assert_int_equal(loop_run(l), ERR_OK);
+    LoopCounts c = loop_counts(l);
+    assert_true(c.longest >= 20000000);
+    assert_true(c.worked < 10000000);
+    uint64_t before = c.overlong;
+    loop_post(l, &busy);
+    assert_int_equal(loop_run(l), ERR_OK);
+    c = loop_counts(l);
+    assert_true(c.worked >= 3000000);
+    assert_int_equal(c.overlong, before + 1);
+    loop_destroy(l);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_fire_in_order_and_moved_ones_where_they_are_now),
@@ -237,6 +274,7 @@ TEST_MAIN() {
         cmocka_unit_test(posts_of_other_threads_all_run),
         cmocka_unit_test(posts_run_in_the_order_they_came),
         cmocka_unit_test(it_stops_when_told_before_or_while_it_sleeps),
+        cmocka_unit_test(turns_are_measured_in_cpu_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

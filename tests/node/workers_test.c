@@ -91,12 +91,68 @@ static void on_their_own_cpu(void **state) {
     workers_destroy(NULL);
 }
 
+typedef struct Wait {
+    _Atomic bool     go;
+    _Atomic uint32_t begun, ended;
+    pthread_t        by;
+} Wait;
+
+static void wait_to_go(void *ctx, uint32_t core, void *job, uint32_t index) {
+    Wait *w = job;
+    (void)ctx, (void)core, (void)index;
+    w->by = pthread_self();
+    atomic_fetch_add(&w->begun, 1);
+    while (!atomic_load(&w->go)) (void)sched_yield();
+    atomic_fetch_add(&w->ended, 1);
+}
+
+static void begin(Workers *w, Wait *job) {
+    workers_post(w, 0, job, 0);
+    while (atomic_load(&job->begun) == 0) (void)sched_yield();
+}
+
+static void end(Wait *job) {
+    atomic_store(&job->go, true);
+    while (atomic_load(&job->ended) == 0) (void)sched_yield();
+}
+
+// A spare takes the place of a demoted thread, which is the next spare; a lowered one ends.
+static void demoted_threads_become_spares(void **state) {
+    (void)state;
+    Workers       *w = NULL;
+    Cores          all = cores_all(1);
+    WorkersOptions o = {.n = 1, .spin_ns = 1, .run = wait_to_go};
+    assert_int_equal(workers_create(&w, &o), ERR_OK);
+    assert_int_equal(workers_add_spare(w), ERR_OK);
+    pthread_t first = {0};
+    for (uint32_t i = 0; i < 4; i++) {
+        Wait slow = {0}, other = {0};
+        begin(w, &slow);
+        Worker *list = workers_demote(w, &all);
+        assert_int_equal(workers_spares(w), 0);
+        begin(w, &other);
+        end(&other);
+        workers_move(w, list, 0);
+        assert_true(worker_list_cpu_ns(list) > 0);
+        if (i == 3) workers_lower(list);
+        end(&slow);
+        workers_take_back(w, list);
+        assert_int_equal(workers_spares(w), i < 3 ? 1 : 0);
+        if (i == 0) first = slow.by;
+        assert_int_equal(pthread_equal(first, i % 2 == 0 ? slow.by : other.by), true);
+        assert_false(pthread_equal(slow.by, other.by));
+    }
+    workers_join_ended(w);
+    workers_destroy(w);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sleepers),
         cmocka_unit_test(spinners),
         cmocka_unit_test(on_their_own_cpu),
         cmocka_unit_test(tiny_numbers_are_flushed),
+        cmocka_unit_test(demoted_threads_become_spares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void ask_some(uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         fixture_ask(&g, &k, s, &in);
         assert_int_equal(k.end, LIVE_DONE);
-        names[k.tenant] = s->name;
+        names[k.shape.tenant] = s->name;
     }
 }
 

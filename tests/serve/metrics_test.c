@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/coroutine.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -76,10 +77,13 @@ static void test_counts(void **state) {
     for (int i = 0; i < 10; i++) {
         Receipt r = receipt(0, 31 * MS);
         r.timing.degraded = i < 3;
+        r.timing.yields = 2;
+        r.timing.demotions = i < 4;
         metrics_note(m, &r);
     }
     LiveTenantStatus tenants[3] = {{.cores = 9}, {.cores = 2, .waiting = 5}, {.cores = 1}};
-    LiveStatus live = {.cores = 4, .budget = 3, .busy = 2, .tenants = tenants, .n_tenants = 3};
+    LiveStatus       live = {
+              .cores = 4, .budget = 3, .busy = 2, .demoted = 6, .tenants = tenants, .n_tenants = 3};
     MetricsNow now = {
         .live = &live, .names = {"http"}, .listeners = {{.open = 7}}, .open_requests = 3};
     metrics_tenant(m, 1, 0);
@@ -107,6 +111,9 @@ static void test_counts(void **state) {
                        1e-9);
     assert_float_equal(exposition_value(&e, "cotenant_preemptions_total", digits), 100, 0);
     assert_float_equal(exposition_value(&e, "cotenant_degraded_total", digits), 3, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_yields_total", digits), 20, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_demotions_total", digits), 4, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_demoted", ""), 6, 0);
     assert_float_equal(exposition_value(&e, "cotenant_cores_allocated", digits), 3, 0);
     assert_float_equal(exposition_value(&e, "cotenant_queue_length", digits), 5, 0);
     assert_float_equal(exposition_value(&e, "cotenant_hit_ratio", digits), 0.9, 1e-12);
@@ -301,6 +308,74 @@ static void test_no_room(void **state) {
     metrics_destroy(m);
 }
 
+typedef struct Page {
+    const Metrics *m;
+    bool           stats;
+    Arena          arena;
+    Str            text;
+    Err            result;
+    uint32_t       slices;
+} Page;
+
+static void write_page(void *self) {
+    Page      *p = self;
+    MetricsNow now = {0};
+    p->result = p->stats ? metrics_stats(p->m, NULL, (Str){0}, (Str){0}, &p->arena, &p->text)
+                         : metrics_text(p->m, &now, &p->arena, &p->text);
+}
+
+static Page page_of(const Metrics *m, bool stats) {
+    Page p = {.m = m, .stats = stats};
+    assert_int_equal(arena_init(&p.arena, 128 << 20), ERR_OK);
+    return p;
+}
+
+// A slice of no time ends at the first point that reads the clock, on any machine. In each of them
+// a model is added.
+static Page sliced(Metrics *m, bool stats, uint32_t n_models) {
+    static char names[64][8];
+    Coroutine  *c;
+    Page        p = page_of(m, stats);
+    assert_int_equal(coroutine_create(&c), ERR_OK);
+    coroutine_begin(c, write_page, &p);
+    for (; !coroutine_resume(c, 0); p.slices++) {
+        if (p.slices >= 64) continue;
+        (void)snprintf(names[p.slices], sizeof names[0], "new%u", p.slices);
+        metrics_register(m, n_models + p.slices, names[p.slices], "1", 20 * MS, 99);
+    }
+    coroutine_destroy(c);
+    return p;
+}
+
+// What both have up to the figures of the process, which change.
+static bool same_text(Str a, Str b) {
+    const char *end = memmem(a.at, a.len, "# HELP process", 14);
+    size_t      n = end != NULL ? (size_t)(end - a.at) : a.len;
+    return n <= b.len && memcmp(a.at, b.at, n) == 0;
+}
+
+static void test_written_in_slices(void **state) {
+    static char names[400][8];
+    (void)state;
+    for (int stats = 0; stats < 2; stats++) {
+        Metrics *m = fresh(true);
+        for (uint32_t i = 0; i < 400; i++) {
+            (void)snprintf(names[i], sizeof names[0], "m%u", i);
+            metrics_register(m, i, names[i], "1", 20 * MS, 99);
+        }
+        Page whole = page_of(m, stats);
+        write_page(&whole);
+        Page parts = sliced(m, stats, 400);
+        assert_int_equal(whole.result, ERR_OK);
+        assert_int_equal(parts.result, ERR_OK);
+        assert_true(same_text(whole.text, parts.text));
+        assert_true(parts.slices >= 50);
+        arena_finish(&whole.arena);
+        arena_finish(&parts.arena);
+        metrics_destroy(m);
+    }
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
@@ -310,6 +385,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_recent_window),
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_versions_are_bounded),
+        cmocka_unit_test(test_written_in_slices),
         cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -132,18 +132,29 @@ static void test_parameters(void **state) {
     assert_non_null(strstr(p.warnings[0], "c:2: unknown parameter qos.target"));
 }
 
+static void test_reshape(void **state) {
+    (void)state;
+    Pbtxt p = parse("input { name: \"a\" dims: [ 6 ] reshape { shape: [ 2, -1 ] } }\n"
+                    "output { name: \"b\" dims: [ 1 ] reshape { } }\n"
+                    "output { name: \"c\" dims: [ 1 ] }\n");
+    assert_true(p.inputs[0].reshaped && p.inputs[0].rank == 1 && p.inputs[0].shape_rank == 2);
+    assert_true(p.inputs[0].shape[0] == 2 && p.inputs[0].shape[1] == -1);
+    assert_true(p.outputs[0].reshaped && p.outputs[0].shape_rank == 0);
+    assert_false(p.outputs[1].reshaped);
+    assert_int_equal(p.n_warnings, 0);
+}
+
 static void test_warnings(void **state) {
     (void)state;
     Pbtxt p = parse("optimization { graph { level: 1 } x: [ { a: 1 }, { b < > } ] }\n"
                     "input { name: \"a\" allow_ragged_batch: true reshape { shape: [ ] } }\n"
                     "instance_group { count: 4\n kind: KIND_GPU gpus: [ 0 ] }\n");
-    assert_int_equal(p.n_warnings, 6);
+    assert_int_equal(p.n_warnings, 5);
     assert_string_equal(p.warnings[0], "c:1: optimization is unknown and has no effect");
     assert_non_null(strstr(p.warnings[1], "c:2: input.allow_ragged_batch is unknown"));
-    assert_non_null(strstr(p.warnings[2], "c:2: reshape has no effect"));
-    assert_non_null(strstr(p.warnings[3], "c:3: instance_group.count has no effect"));
-    assert_non_null(strstr(p.warnings[4], "c:4: instance_group.kind: models run on CPUs"));
-    assert_non_null(strstr(p.warnings[5], "c:4: instance_group.gpus is unknown"));
+    assert_non_null(strstr(p.warnings[2], "c:3: instance_group.count has no effect"));
+    assert_non_null(strstr(p.warnings[3], "c:4: instance_group.kind: models run on CPUs"));
+    assert_non_null(strstr(p.warnings[4], "c:4: instance_group.gpus is unknown"));
     char many[4096] = "";
     for (int i = 0; i < 100; i++)
         (void)snprintf(many + strlen(many), sizeof many - strlen(many), "unknown%d: 1\n", i);
@@ -157,6 +168,9 @@ typedef struct Wrong {
 } Wrong;
 
 static const Wrong wrongs[] = {
+    {"input { reshape { shape: [ 0 ] } }", "c:1:28: input.reshape.shape: a dimension is -1 or"},
+    {"input { reshape { } reshape { } }", "c:1:21: input.reshape: given twice"},
+    {"input { reshape { shape: \"a\" } }", "input.reshape.shape takes a whole number"},
     {"name", "c:1:5: unexpected end of file; expected ':' or '{' after a field's name"},
     {"name \"a\"", "c:1:6: found '\"'; expected ':' or '{'"},
     {"name: ", "c:1:7: unexpected end of file; expected a number, a word or a quoted"},
@@ -249,10 +263,11 @@ static void test_memory(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),    cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_delay),    cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_warnings), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_delay),   cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_reshape), cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_wrong),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

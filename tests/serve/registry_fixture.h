@@ -191,7 +191,9 @@ typedef struct FixtureCall {
     double           first[8];  // element of each output, while it is a float
     bool             never, held;
     char             why[512];
-    uint32_t         tenant, waits;
+    ServedShape      shape;
+    uint32_t         waits;
+    ShapeLookup      found;
 } FixtureCall;
 
 FIXTURE void fixture_answer(void *self, const EngineResult *a) {
@@ -212,9 +214,11 @@ FIXTURE void fixture_try(void *self) {
     TimeNs       t = clock_now(clock_monotonic());
     k->when.run = fixture_try;
     k->when.self = k;
-    switch (registry_find_shape(k->g->registry, k->s, k->inputs, &k->when, &k->tenant)) {
+    k->found = registry_find_shape(k->g->registry, k->s, k->inputs, 0, &k->when, &k->shape);
+    switch (k->found) {
     case SHAPE_READY:
-        assert_true(node_live_submit(k->g->engine, &(EngineRequest){.tenant = k->tenant,
+        assert_true(node_live_submit(k->g->engine, &(EngineRequest){.tenant = k->shape.tenant,
+                                                                    .program = k->shape.program,
                                                                     .arrival = t,
                                                                     .deadline = t + 1000000000,
                                                                     .on_miss = ON_MISS_SERVE_LATE,
@@ -225,6 +229,7 @@ FIXTURE void fixture_try(void *self) {
     case SHAPE_COMPILING: k->waits++; break;
     case SHAPE_INVALID:
     case SHAPE_TOO_LARGE:
+    case SHAPE_CROWDED:
         (void)snprintf(k->why, sizeof k->why, "%s", err_why());
         k->never = true;
         atomic_store(&k->answered, 1);
@@ -246,7 +251,7 @@ FIXTURE bool fixture_answered(RegistryFixture *g, void *ctx) {
 
 FIXTURE void fixture_finish(FixtureCall *k) {
     fixture_until(k->g, fixture_answered, k);
-    if (!k->never) registry_release_shape(k->g->registry, k->s, k->tenant);
+    if (!k->never) registry_release_shape(k->g->registry, k->s, &k->shape);
     if (!k->never) registry_note_result(k->g->registry, k->s, k->end != LIVE_DONE);
     registry_release(k->g->registry, k->s);
     k->held = false;

@@ -1,6 +1,8 @@
 // Unusual models: no compiled layers, no shapes, too large, never ending.
 #include "tests/serve/registry_fixture.h"
 
+#include <sys/resource.h>
+
 #include "tests/serve/registry_files.h"
 #include "tests/runner.h"
 
@@ -180,6 +182,91 @@ static void a_loop_without_an_end(void **state) {
     assert_int_equal(fixture_find(&g, "next", NULL)->state, MODEL_READY);
 }
 
+// The interpreter would compute 300 million floats for an input of ones or zeros.
+static const char *write_hog(const char *dir, const char *name) {
+    const int64_t dims[] = {1}, one = 1, floats = 300000000;
+    Msg           graph = {0}, n = tensor_head("n", 7, 1, &one);
+    msg_bytes(&n, 9, &floats, sizeof floats);
+    msg_sub(&graph, 1, node_of("Exp", "x", "e"));
+    msg_sub(&graph, 1, node_of("NonZero", "e", "z"));
+    msg_sub(&graph, 1, node_of("Shape", "z", "s"));
+    msg_sub(&graph, 1, node_of("ReduceProd", "s", "k"));
+    msg_sub(&graph, 1, node_of("Mul", "k n", "m"));
+    msg_sub(&graph, 1, node_of("ConstantOfShape", "m", "c"));
+    msg_sub(&graph, 1, node_of("Add", "c x", "d"));
+    msg_sub(&graph, 1, node_of("ReduceMax", "d", "y"));
+    msg_sub(&graph, 5, n);
+    msg_sub(&graph, 11, info_of("x", 1, 1, dims));
+    msg_sub(&graph, 12, info_of("y", 1, 1, dims));
+    return write_model(dir, name, model_of(graph, 13));
+}
+
+// Measuring and warming up a model takes no more memory than a request may.
+static void a_load_takes_the_memory_of_a_request(void **state) {
+    (void)state;
+    struct rusage before, after;
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    fixture_model(&g, "hog", "1", write_hog(g.dir, "hog"))->set.request_mb = 64;
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *s = fixture_find(&g, "hog", NULL);
+    assert_string_equal(s->reason, "");
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    assert_true(after.ru_maxrss < before.ru_maxrss + (400 << 10));
+    assert_int_equal(budget_used(&s->memory), 0);
+}
+
+// Products of two constants of the input's size: folding them takes many minutes.
+static const char *write_slow_fold(const char *dir, const char *name) {
+    enum { PRODUCTS = 2000 };
+    const int64_t in_dims[] = {-1}, out_dims[] = {-1, -1};
+    Msg           graph = {0}, concat = node_of("Concat", "s s", "d"), axis = attr_of("axis", 2);
+    msg_int(&axis, 3, 0);
+    msg_sub(&concat, 5, axis);
+    msg_sub(&graph, 1, node_of("Shape", "x", "s"));
+    msg_sub(&graph, 1, concat);
+    msg_sub(&graph, 1, node_of("ConstantOfShape", "d", "m0"));
+    for (int i = 0; i < PRODUCTS; i++) {
+        char ins[32], out[32];
+        (void)snprintf(ins, sizeof ins, "m%d m0", i);
+        (void)snprintf(out, sizeof out, "m%d", i + 1);
+        msg_sub(&graph, 1, node_of("MatMul", ins, out));
+    }
+    msg_sub(&graph, 1, node_of("Identity", "m2000", "y"));
+    msg_sub(&graph, 11, info_of("x", 1, 1, in_dims));
+    msg_sub(&graph, 12, info_of("y", 1, 2, out_dims));
+    return write_model(dir, name, model_of(graph, 13));
+}
+
+static bool waits(RegistryFixture *f, void *until) {
+    (void)f;
+    return clock_monotonic_ns() > *(const TimeNs *)until;
+}
+
+// The requests for a shape leave while it is compiled, which would take minutes: the shape of
+// another model is compiled soon.
+static void a_compile_without_requests_ends(void **state) {
+    (void)state;
+    FixtureCall gone, k;
+    float       data[500] = {5};
+    Tensor      in = tensor_of(DT_F32, 1, (int64_t[]){500}, data);
+    Tensor      other = tensor_of(DT_F32, 2, (int64_t[]){3, 8}, data);
+    fixture_model(&g, "slow", "1", write_slow_fold(g.dir, "slow"));
+    fixture_model(&g, "adder", "1", write_adder(g.dir, "adder", 1, -1));
+    fixture_start(&g);
+    fixture_settle(&g);
+    ModelInfo *s = fixture_find(&g, "slow", NULL);
+    assert_string_equal(s->reason, "");
+    fixture_submit(&g, &gone, s, &in);
+    TimeNs soon = clock_monotonic_ns() + 300000000;
+    fixture_until(&g, waits, &soon);
+    assert_int_equal(gone.answered, 0);
+    registry_cancel_wait(g.registry, s, &gone.when);
+    registry_release(g.registry, s);
+    fixture_ask(&g, &k, fixture_find(&g, "adder", NULL), &other);
+    assert_int_equal(k.end, LIVE_DONE);
+}
+
 static void a_class_says_how_far_the_deadline_is(void **state) {
     (void)state;
     fixture_model(&g, "a", "1", "zoo:lstm_kws")->set.target_ms = 20;
@@ -205,6 +292,8 @@ TEST_MAIN() {
         TEST(what_is_too_large_is_refused_before),
         TEST(a_tenant_has_no_more_than_its_memory),
         TEST(a_loop_without_an_end),
+        TEST(a_load_takes_the_memory_of_a_request),
+        TEST(a_compile_without_requests_ends),
         TEST(a_class_says_how_far_the_deadline_is),
     };
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

@@ -191,6 +191,16 @@ static Err attention_ms(const ShapeCall *c, Shape *out, uint32_t *parts) {
     return ERR_OK;
 }
 
+// MatMulNBits: the weights' bytes have no shape of a matrix.
+static Err matmul_nbits(const ShapeCall *c, Shape *out, uint32_t *parts) {
+    const Tensor *x = c->call.in[0];
+    int64_t       rows = 1;
+    for (int32_t i = 0; i + 1 < x->rank; i++) rows = times(rows, x->dims[i]);
+    out[0] = product(1, rows, attr_int(c->call.node, "K", 1), attr_int(c->call.node, "N", 1));
+    *parts = 1;
+    return ERR_OK;
+}
+
 typedef struct Row {
     OpId     op;
     ShapeFn *fn;

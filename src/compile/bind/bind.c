@@ -14,7 +14,7 @@ static BindFn *const table[IR_KINDS] = {
 #undef X
 };
 
-enum { SLACK = 64 };  // bytes: kernels may read one vector past the last channel
+enum { SLACK = TENSOR_SLACK };
 
 Err bind_none(Binder *b, const IrLayer *l, Step *s) {
     (void)b, (void)l, (void)s;
@@ -33,6 +33,37 @@ Err bind_alloc(Binder *b, size_t bytes, void *out) {
     return ERR_OK;
 }
 
+static bool is_shared(const Binder *b, const PackKey *key) {
+    bool shared = b->packed != NULL && key->sources[0] != NULL;
+    for (uint32_t i = 0; i < PACK_SOURCES && key->sources[i] != NULL; i++)
+        shared = shared && packed_weights_shares(b->packed, key->sources[i]);
+    return shared;
+}
+
+Err bind_packed(Binder *b, const PackKey *key, size_t bytes, float **out, bool *made) {
+    void *at = NULL;
+    *made = false;
+    CHECK(!b->filling);
+    if (!is_shared(b, key)) return bind_alloc(b, bytes, out);
+    TRY(packed_weights_find(b->packed, key, bytes + SLACK, &at, made));
+    b->filling = !*made;
+    *out = at;
+    return ERR_OK;
+}
+
+void bind_packed_made(Binder *b) {
+    if (b->filling) packed_weights_made(b->packed);
+    b->filling = false;
+}
+
+PackKey bind_pack_key(const Binder *b, const char *form, const OutputChannels *c) {
+    PackKey key = {.sources = {ir_floats(b->ir, c->weight)}, .form = form};
+    key.sizes[0] = b->isa->lanes;
+    key.sizes[1] = c->n;
+    key.factors[0] = (PackFactors){c->scale, c->n};
+    return key;
+}
+
 Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s) {
     TRY(bind_alloc(b, bytes, &s->spec));
     memcpy(s->spec, l->spec, bytes);
@@ -40,21 +71,63 @@ Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, S
     return ERR_OK;
 }
 
-// A constant in the layout of the value, copied into the program once.
+static void fill_constant(const Binder *b, const IrValue *v, const Tensor *from, size_t bytes,
+                          void *at) {
+    if (ir_omits_data(b->ir, bytes) || bytes == 0) return;
+    if (v->layout == LAYOUT_BLOCKED) {
+        ImageDims     im = layout_image_dims(from);
+        LayoutConvert r = {from->data, at, im.n, im.c, im.pixels};
+        b->isa->layout_to_blocked(&r, (Part){.count = 1});
+    } else if (v->layout == LAYOUT_PIXELS) {
+        StridedCopy c = layout_pixel_copy(from, true, b->ir->lanes);
+        c.from = from->data;
+        c.to = at;
+        b->isa->strided_copy(&c, (Part){.count = 1});
+    } else {
+        memcpy(at, from->data, bytes);
+    }
+}
+
+// Constants of the model or of the shaped graph, which outlive a program that shares weights;
+// folded ones have TENSOR_SLACK bytes behind them.
+static bool is_lasting(const Binder *b, const void *data, size_t bytes) {
+    if (b->packed == NULL || data == NULL || (uintptr_t)data % TENSOR_ALIGN != 0) return false;
+    if (packed_weights_shares(b->packed, data))
+        return packed_weights_in_place(b->packed, data, bytes, SLACK);
+    return !arena_holds(b->ir->arena, data, 1);
+}
+
+// Where it is if that lasts, else a copy.
+static Err place_constant(Binder *b, const IrValue *v, const Tensor *from, void **at) {
+    size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
+    bool   blocked = v->layout == LAYOUT_BLOCKED, made = false;
+    float *own = NULL;
+    if (v->layout == LAYOUT_PLAIN && is_lasting(b, from->data, bytes)) {
+        *at = from->data;
+        return ERR_OK;
+    }
+    if (!blocked || from->data == NULL) {
+        TRY(bind_alloc(b, bytes, &own));
+    } else {
+        ImageDims im = layout_image_dims(from);
+        PackKey   key = {.sources = {from->data}, .form = "blocked"};
+        key.sizes[0] = b->isa->lanes;
+        key.sizes[1] = (uint32_t)im.n;
+        key.sizes[2] = (uint32_t)im.c;
+        TRY(bind_packed(b, &key, bytes, &own, &made));
+    }
+    if (!made) fill_constant(b, v, from, bytes, own);
+    bind_packed_made(b);
+    *at = own;
+    return ERR_OK;
+}
+
+// A constant in the layout of the value.
 static Err bind_constant(Binder *b, uint32_t value, const Tensor *from, Operand *out) {
     const IrValue *v = &b->ir->values[value];
     if (b->constants[value].kind == OPERAND_NONE) {
-        size_t bytes = layout_bytes(&v->type, v->layout, b->ir->lanes);
-        void  *at = NULL;
-        TRY(bind_alloc(b, bytes, &at));
-        bool skip = ir_omits_data(b->ir, bytes);
-        if (!skip && v->layout == LAYOUT_BLOCKED) {
-            ImageDims     im = layout_image_dims(from);
-            LayoutConvert r = {from->data, at, im.n, im.c, im.pixels};
-            b->isa->layout_to_blocked(&r, (Part){.count = 1});
-        } else if (!skip && bytes > 0) {
-            memcpy(at, from->data, bytes);
-        }
+        void *at = NULL;
+        TRY(place_constant(b, v, from, &at));
         b->constants[value] = (Operand){.kind = OPERAND_CONST, .at = at};
     }
     *out = b->constants[value];
@@ -92,11 +165,16 @@ Err bind_bias(Binder *b, const OutputChannels *c, const float **out) {
     if (c->bias == NULL && c->shift == NULL) return ERR_OK;
     uint32_t padded = (c->n + b->isa->lanes - 1) / b->isa->lanes * b->isa->lanes;
     float   *x = NULL;
-    TRY(bind_alloc(b, padded * sizeof *x, &x));
-    for (uint32_t i = 0; i < c->n; i++) {
+    bool     made = false;
+    PackKey  key = bind_pack_key(b, "bias", c);
+    key.sources[1] = c->bias;
+    key.factors[1] = (PackFactors){c->shift, c->n};
+    TRY(bind_packed(b, &key, padded * sizeof *x, &x, &made));
+    for (uint32_t i = 0; i < c->n && !made; i++) {
         float bias = c->bias != NULL ? c->bias[i] : 0, scale = c->scale != NULL ? c->scale[i] : 1;
         x[i] = bias * scale + (c->shift != NULL ? c->shift[i] : 0);
     }
+    bind_packed_made(b);
     *out = x;
     return ERR_OK;
 }

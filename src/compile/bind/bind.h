@@ -3,6 +3,7 @@
 
 #include "compile/ir.h"
 #include "compile/memory_plan.h"
+#include "compile/packed_weights.h"
 #include "compile/step.h"
 #include "kernel/conv.h"
 #include "kernel/fused_attention.h"
@@ -15,12 +16,15 @@ typedef struct Binder {
     CacheSizes        caches;
     Arena            *keep;       // of the program
     Operand          *constants;  // [n_values] constants copied so far
+    PackedWeights    *packed;     // of the model; NULL: the program has its own
+    bool              filling;    // between bind_packed and bind_packed_made, a new form
 } Binder;
 
 // Sets kind, spec, versions and macs; operands, name and epilogue are set already. Leaves kind NULL
 // if there is nothing to run. bind_conv.c has conv, depthwise, deconv, pool and resize; bind_gemm.c
-// gemm, matmul, attention and rnn; bind_copy.c layout, concat, copy, gather and reduce;
-// bind_elementwise.c elementwise and normalize; bind_ref.c ref.
+// gemm, matmul, attention and rnn; bind_cache.c rotary and cache; bind_copy.c layout, concat, copy,
+// gather and reduce; bind_elementwise.c elementwise and normalize; bind_int8.c all over bytes;
+// bind_ref.c ref.
 typedef Err BindFn(Binder *b, const IrLayer *l, Step *s);
 
 #define X(id, name, bind) BindFn bind_##bind;
@@ -33,12 +37,19 @@ MUST_USE Err bind_operand(Binder *b, uint32_t value, Operand *out);
 // Allocates zeroed, aligned memory of the program; ERR_LIMIT if there is none.
 MUST_USE Err bind_alloc(Binder *b, size_t bytes, void *out);
 
+// Finds a packed form among those of the model, or adds it; of constants that depend on the shapes,
+// the program has its own. *made false: the caller packs into *out. bind_packed_made() must follow.
+MUST_USE Err bind_packed(Binder *b, const PackKey *key, size_t bytes, float **out, bool *made);
+void         bind_packed_made(Binder *b);
+// Key of the weights of output channels, in a form.
+struct OutputChannels;
+PackKey bind_pack_key(const Binder *b, const char *form, const struct OutputChannels *c);
+
 // Sets the kind, and as spec a copy of the layer's, which has that size.
 MUST_USE Err bind_spec(Binder *b, const IrLayer *l, const StepKind *kind, size_t bytes, Step *s);
 
 // bias * scale + shift per output channel, padded to whole vectors; NULL in *out if both are
 // absent.
-struct OutputChannels;
 MUST_USE Err bind_bias(Binder *b, const struct OutputChannels *c, const float **out);
 // The weights [outer][n][inner] with each output channel scaled, in scratch memory of the IR; the
 // weights themselves if there is no scale.

@@ -89,17 +89,32 @@ static size_t conv_step_pack_bytes(const Step *s, const Version *v) {
                           : conv_pack_bytes(&c->shape, s->isa, c->plain);
 }
 
+// What packed weights of any kind of convolution depend on.
+static PackKey conv_pack_key(const Binder *b, const char *form, const OutputChannels *c,
+                             const ConvShape *p) {
+    PackKey  key = bind_pack_key(b, form, c);
+    uint32_t sizes[] = {p->ic, p->groups, p->kh, p->kw};
+    memcpy(key.sizes + 2, sizes, sizeof sizes);
+    return key;
+}
+
 static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     ConvStep *c = s->spec;
     if (c->packed[v->algo] != NULL) return ERR_OK;
     const ConvShape *p = &c->shape;
     float           *packed = NULL;
-    TRY(bind_alloc(b, conv_step_pack_bytes(s, v), &packed));
-    const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
-    if (is_winograd(v))
-        winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
-    else
-        conv_pack(p, s->isa, c->plain, w, packed);
+    bool             made = false;
+    PackKey          key = conv_pack_key(b, is_winograd(v) ? "winograd" : "conv", &c->channels, p);
+    key.sizes[11] = is_winograd(v) ? v->algo : c->plain;
+    TRY(bind_packed(b, &key, conv_step_pack_bytes(s, v), &packed, &made));
+    if (!made) {
+        const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
+        if (is_winograd(v))
+            winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
+        else
+            conv_pack(p, s->isa, c->plain, w, packed);
+    }
+    bind_packed_made(b);
     c->packed[v->algo] = packed;
     return ERR_OK;
 }
@@ -214,10 +229,15 @@ static Err depthwise_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;
     SharedPackStep *d = s->spec;
     float          *packed = NULL;
+    bool            made = false;
     if (d->packed != NULL) return ERR_OK;
-    TRY(bind_alloc(b, depthwise_weight_count(&d->shape, b->isa) * sizeof *packed, &packed));
-    depthwise_pack(&d->shape, b->isa,
-                   bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
+    PackKey key = conv_pack_key(b, "depthwise", &d->channels, &d->shape);
+    size_t  bytes = depthwise_weight_count(&d->shape, b->isa) * sizeof *packed;
+    TRY(bind_packed(b, &key, bytes, &packed, &made));
+    if (!made)
+        depthwise_pack(&d->shape, b->isa,
+                       bind_scaled(b, &d->channels, (size_t)d->shape.kh * d->shape.kw, 1), packed);
+    bind_packed_made(b);
     d->packed = packed;
     return ERR_OK;
 }
@@ -273,9 +293,15 @@ static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
     SharedPackStep  *d = s->spec;
     const ConvShape *p = &d->shape;
     float           *packed = NULL;
+    bool             made = false;
     if (d->packed != NULL) return ERR_OK;
-    TRY(bind_alloc(b, deconv_pack_bytes(p, b->isa), &packed));
-    deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
+    PackKey  key = conv_pack_key(b, "deconv", &d->channels, p);
+    uint32_t phases[] = {p->sh, p->sw, p->dh, p->dw, p->pt, p->pl};
+    memcpy(key.sizes + 6, phases, sizeof phases);
+    TRY(bind_packed(b, &key, deconv_pack_bytes(p, b->isa), &packed, &made));
+    if (!made)
+        deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
+    bind_packed_made(b);
     d->packed = packed;
     return ERR_OK;
 }

@@ -7,6 +7,8 @@
 #include "compile/bind/bind.h"
 #include "compile/layout.h"
 #include "compile/spec.h"
+#include "kernel/half_convert.h"
+#include "kernel/int8_conv.h"
 #include "kernel/normalize.h"
 #include "kernel/strided_copy.h"
 
@@ -41,14 +43,38 @@ static uint32_t layout_step_tasks(const Step *s, const Version *v) {
 static const StepKind layout_kind = {
     .name = "layout", .run = layout_step_run, .tasks = layout_step_tasks};
 
-Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
-    const IrValue *in = &b->ir->values[l->in[0]];
-    if (layout_is_noop(&in->type, b->ir->lanes) || ir_is_const(b->ir, l->in[0])) return ERR_OK;
-    LayoutSpec *spec = NULL;
+// Halves to floats and back.
+
+static HalfConvert half_convert_of(const Step *s, const RunMemory *mem) {
+    HalfConvert h = *(const HalfConvert *)s->spec;
+    if (mem == NULL) return h;
+    h.from = operand_at(&s->in[0], mem);
+    h.to = operand_at(&s->out[0], mem);
+    return h;
+}
+
+static void half_step_run(const StepCall *c) {
+    HalfConvert h = half_convert_of(c->step, c->mem);
+    c->step->isa->half_convert(&h, c->part);
+}
+
+static uint32_t half_step_tasks(const Step *s, const Version *v) {
+    (void)v;
+    HalfConvert h = half_convert_of(s, NULL);
+    return half_convert_tasks(&h);
+}
+
+static const StepKind half_kind = {.name = "half", .run = half_step_run, .tasks = half_step_tasks};
+
+Err bind_half(Binder *b, const IrLayer *l, Step *s) {
+    const Tensor *from = ir_type(b->ir, l->in[0]), *to = ir_type(b->ir, l->out[0]);
+    HalfConvert  *spec = NULL;
     TRY(bind_alloc(b, sizeof *spec, &spec));
-    *spec = (LayoutSpec){layout_image_dims(&in->type), in->layout == LAYOUT_PLAIN};
-    s->kind = &layout_kind;
+    *spec = (HalfConvert){.n = (size_t)tensor_count(from),
+                          .bfloat = from->dtype == DT_BF16 || to->dtype == DT_BF16,
+                          .widen = to->dtype == DT_F32};
     s->spec = spec;
+    if (spec->n > 0) s->kind = &half_kind;
     return ERR_OK;
 }
 
@@ -56,6 +82,7 @@ Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
 typedef struct ConcatSpec {
     size_t  rows, out_row;
     size_t *row, *at;  // [n_in] bytes of a row and its offset; row 0: computed in place
+    size_t *in_row;    // [n_in] bytes between rows of an input
 } ConcatSpec;
 
 static void concat_step_run(const StepCall *c) {
@@ -66,7 +93,8 @@ static void concat_step_run(const StepCall *c) {
     for (uint32_t t = begin; t < end; t++) {
         uint32_t    i = t / (uint32_t)s->rows, r = t % (uint32_t)s->rows;
         const char *in = operand_at(&c->step->in[i], c->mem);
-        if (s->row[i] > 0) memcpy(out + r * s->out_row + s->at[i], in + r * s->row[i], s->row[i]);
+        if (s->row[i] > 0)
+            memcpy(out + r * s->out_row + s->at[i], in + r * s->in_row[i], s->row[i]);
     }
 }
 
@@ -78,6 +106,25 @@ static uint32_t concat_step_tasks(const Step *s, const Version *v) {
 static const StepKind concat_kind = {
     .name = "concat", .run = concat_step_run, .tasks = concat_step_tasks};
 
+// Concatenation of channels: a row is a pixel.
+static Err bind_pixel_concat(Binder *b, const IrLayer *l, ConcatSpec *spec, Step *s) {
+    const Ir     *ir = b->ir;
+    const Tensor *out = ir_type(ir, l->out[0]);
+    ImageDims     im = layout_image_dims(out);
+    spec->rows = im.n * (size_t)im.pixels;
+    spec->out_row = int8_pitch(im.c, ir->lanes);
+    for (uint32_t i = 0, at = 0; i < l->n_in; i++) {
+        uint32_t c = layout_image_dims(ir_type(ir, l->in[i])).c;
+        spec->at[i] = at;
+        spec->row[i] = c;
+        spec->in_row[i] = int8_pitch(c, ir->lanes);
+        at += c;
+    }
+    s->spec = spec;
+    s->kind = &concat_kind;
+    return ERR_OK;
+}
+
 Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     const Ir     *ir = b->ir;
     const Tensor *out = ir_type(ir, l->out[0]);
@@ -86,13 +133,17 @@ Err bind_concat(Binder *b, const IrLayer *l, Step *s) {
     TRY(bind_alloc(b, sizeof *spec, &spec));
     TRY(bind_alloc(b, l->n_in * sizeof *spec->row, &spec->row));
     TRY(bind_alloc(b, l->n_in * sizeof *spec->at, &spec->at));
+    TRY(bind_alloc(b, l->n_in * sizeof *spec->in_row, &spec->in_row));
+    bool pixels = ir->values[l->out[0]].layout == LAYOUT_PIXELS;
     spec->rows = 1;
     for (int32_t i = 0; i < spec_concat_axis(ir, l); i++) spec->rows *= (size_t)out->dims[i];
+    if (pixels) return bind_pixel_concat(b, l, spec, s);
     for (uint32_t i = 0; i < l->n_in; i++) {
         const IrValue *v = &ir->values[l->in[i]];
         size_t         row = layout_bytes(&v->type, v->layout, ir->lanes) / spec->rows;
         spec->at[i] = spec->out_row;
         spec->out_row += row;
+        spec->in_row[i] = row;
         spec->row[i] = memory_plan_in_place(ir, b->plan, l, i) ? 0 : row;
         work = work || spec->row[i] > 0;
     }
@@ -116,6 +167,27 @@ static uint32_t copy_step_tasks(const Step *s, const Version *v) {
 }
 
 static const StepKind copy_kind = {.name = "copy", .run = copy_step_run, .tasks = copy_step_tasks};
+
+Err bind_layout(Binder *b, const IrLayer *l, Step *s) {
+    const IrValue *in = &b->ir->values[l->in[0]];
+    const Layout   to = b->ir->values[l->out[0]].layout;
+    if (layout_is_noop(&in->type, in->layout, to, b->ir->lanes) || ir_is_const(b->ir, l->in[0]))
+        return ERR_OK;
+    if (in->layout == LAYOUT_PIXELS || to == LAYOUT_PIXELS) {
+        StridedCopy *copy = NULL;
+        TRY(bind_alloc(b, sizeof *copy, &copy));
+        *copy = layout_pixel_copy(&in->type, to == LAYOUT_PIXELS, b->ir->lanes);
+        s->kind = &copy_kind;
+        s->spec = copy;
+        return ERR_OK;
+    }
+    LayoutSpec *spec = NULL;
+    TRY(bind_alloc(b, sizeof *spec, &spec));
+    *spec = (LayoutSpec){layout_image_dims(&in->type), in->layout == LAYOUT_PLAIN};
+    s->kind = &layout_kind;
+    s->spec = spec;
+    return ERR_OK;
+}
 
 Err bind_copy(Binder *b, const IrLayer *l, Step *s) {
     return bind_spec(b, l, &copy_kind, sizeof(StridedCopy), s);

@@ -1,5 +1,6 @@
 // Matrix products with constant or computed right operand, attention, GRU and LSTM.
 #include <inttypes.h>
+#include <string.h>
 
 #include "compile/bind/bind.h"
 #include "compile/spec.h"
@@ -10,7 +11,7 @@
 typedef struct GemmStep {
     GemmShape       shape;
     const GemmSpec *spec;     // NULL: both operands are computed; valid while compiling
-    const float    *weights;  // packed
+    const void     *weights;  // packed
 } GemmStep;
 
 static void gemm_step_run(const StepCall *c) {
@@ -46,17 +47,39 @@ static double gemm_step_cycles(const Step *s, const Version *v, uint32_t parts) 
     return cycles_gemm(&((const GemmStep *)s->spec)->shape, s->isa, v, parts);
 }
 
+static Err pack_narrow(GemmStep *g, Binder *b) {
+    BlockWeights w = g->spec->blocks;
+    void        *packed = NULL;
+    w.column_scale = g->spec->channels.scale;
+    TRY(bind_alloc(b, narrow_pack_bytes(&g->shape, b->isa), &packed));
+    if (g->spec->half != NULL)
+        narrow_pack_half(&g->shape, g->spec->half, g->spec->transposed, b->isa, packed);
+    else
+        narrow_pack(&g->shape, &w, b->isa, packed);
+    g->weights = packed;
+    return ERR_OK;
+}
+
 static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;  // all versions share one packed form
     GemmStep *g = s->spec;
     if (g->spec == NULL || g->weights != NULL) return ERR_OK;
     const GemmSpec *spec = g->spec;
-    uint32_t        n = g->shape.n, k = g->shape.k;
-    float          *packed = NULL;
-    TRY(bind_alloc(b, gemm_pack_bytes(n, k, b->isa), &packed));
-    const float *w = spec->transposed ? bind_scaled(b, &spec->channels, k, 1)
-                                      : bind_scaled(b, &spec->channels, 1, k);
-    gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
+    if (g->shape.weights != GEMM_F32) return pack_narrow(g, b);
+    uint32_t n = g->shape.n, k = g->shape.k;
+    float   *packed = NULL;
+    bool     made = false;
+    PackKey  key = bind_pack_key(b, "gemm", &spec->channels);
+    key.sizes[2] = k;
+    key.sizes[3] = spec->transposed;
+    key.alpha = spec->alpha;
+    TRY(bind_packed(b, &key, gemm_pack_bytes(n, k, b->isa), &packed, &made));
+    if (!made) {
+        const float *w = spec->transposed ? bind_scaled(b, &spec->channels, k, 1)
+                                          : bind_scaled(b, &spec->channels, 1, k);
+        gemm_pack(n, k, w, spec->transposed ? k : n, spec->transposed, spec->alpha, b->isa, packed);
+    }
+    bind_packed_made(b);
     g->weights = packed;
     return ERR_OK;
 }
@@ -91,6 +114,9 @@ static void bind_gemm_step(Binder *b, Step *s, GemmStep *g) {
     s->key = arena_printf(b->keep, "%s m%u n%u k%u batch%u transposed%d%d",
                           g->spec != NULL ? "gemm" : "matmul", p->m, p->n, p->k,
                           gemm_batch_count(p), p->a.transposed, p->b.transposed);
+    if (p->weights != GEMM_F32)
+        s->key = arena_printf(b->keep, "%s weights%u block%u zeros%d", s->key, narrow_bits(p),
+                              p->block, p->zeros);
     gemm_versions(p, b->isa, &b->caches, s->versions, 1);
 }
 
@@ -100,6 +126,13 @@ Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     TRY(bind_alloc(b, sizeof *g, &g));
     *g =
         (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
+    // Halves that a fused scale multiplies are packed as floats.
+    if (spec->weights != GEMM_F32 && (spec->half == NULL || spec->channels.scale == NULL)) {
+        g->shape.packed = false;
+        g->shape.weights = spec->weights;
+        g->shape.block = spec->block;
+        g->shape.zeros = spec->blocks.zeros != NULL || spec->blocks.float_zeros != NULL;
+    }
     s->weight = spec->channels.weight;
     TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     bind_gemm_step(b, s, g);
@@ -116,15 +149,27 @@ Err bind_matmul(Binder *b, const IrLayer *l, Step *s) {
 
 // Attention: both products and the softmax in one kernel.
 
+// The layer that made the cache has checked the lengths, unless this step runs alone to be
+// measured.
+static bool lengths_fit(const FusedAttention *a) {
+    int64_t least = a->shape.last ? a->shape.queries : 1;
+    for (uint32_t b = 0; a->lengths != NULL && b < a->shape.batch; b++)
+        if ((int64_t)a->lengths[b] + 1 < least || (int64_t)a->lengths[b] + 1 > a->shape.keys)
+            return false;
+    return true;
+}
+
 static void attention_step_run(const StepCall *c) {
     const Operand *in = c->step->in;
     FusedAttention a = {.shape = *(const FusedAttentionShape *)c->step->spec,
                         .version = *c->version,
-                        .q = operand_at(&in[0], c->mem),
-                        .k = operand_at(&in[1], c->mem),
-                        .v = operand_at(&in[2], c->mem),
-                        .mask = operand_at(&in[3], c->mem),
+                        .q = operand_at(&in[ATTENTION_Q], c->mem),
+                        .k = operand_at(&in[ATTENTION_K], c->mem),
+                        .v = operand_at(&in[ATTENTION_V], c->mem),
+                        .mask = operand_at(&in[ATTENTION_MASK], c->mem),
+                        .lengths = operand_at(&in[ATTENTION_LENGTHS], c->mem),
                         .y = operand_at(&c->step->out[0], c->mem)};
+    if (!lengths_fit(&a)) return;
     c->step->isa->attention(&a, c->part);
 }
 
@@ -165,7 +210,10 @@ Err bind_attention(Binder *b, const IrLayer *l, Step *s) {
     s->key = arena_printf(
         b->keep, "attention b%u h%u/%u q%u k%u size%u/%u steps%zu,%zu,%zu,%zu transposed%d mask%d",
         a->batch, a->heads, a->kv_heads, a->queries, a->keys, a->size, a->v_size, a->q.step,
-        a->k.step, a->v.step, a->y.step, a->k_transposed, l->in[3] != IR_NONE);
+        a->k.step, a->v.step, a->y.step, a->k_transposed, l->in[ATTENTION_MASK] != IR_NONE);
+    if (a->causal || a->window > 0 || a->softcap > 0)
+        s->key = arena_printf(b->keep, "%s causal%d past%u window%u cap%d lengths%d", s->key,
+                              a->causal, a->past, a->window, a->softcap > 0, a->lengths);
     fused_attention_versions(a, b->isa, &b->caches, s->versions, 1);
     return ERR_OK;
 }
@@ -216,13 +264,30 @@ static const StepKind rnn_kind = {.name = "rnn",
                                   .versions = rnn_step_versions,
                                   .traffic = rnn_step_traffic};
 
+static PackKey rnn_pack_key(const Binder *b, const RnnSpec *spec) {
+    const GatedRnnShape   *s = &spec->shape;
+    const GatedRnnWeights *w = &spec->weights;
+    PackKey                key = {.sources = {w->w, w->r}, .form = "rnn"};
+    uint32_t               n = 2;
+    if (w->b != NULL) key.sources[n++] = w->b;
+    if (w->p != NULL) key.sources[n++] = w->p;
+    uint32_t sizes[] = {b->isa->lanes, (uint32_t)s->kind, s->directions,
+                        s->input,      s->hidden,         s->peepholes,
+                        w->b != NULL,  w->p != NULL,      s->linear_before_reset};
+    memcpy(key.sizes, sizes, sizeof sizes);
+    return key;
+}
+
 Err bind_rnn(Binder *b, const IrLayer *l, Step *s) {
     const RnnSpec *spec = l->spec;
     RnnStep       *r = NULL;
     float         *packed = NULL;
+    bool           made = false;
+    PackKey        key = rnn_pack_key(b, spec);
     TRY(bind_alloc(b, sizeof *r, &r));
-    TRY(bind_alloc(b, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed));
-    if (!b->ir->shape_only) gated_rnn_pack(&spec->shape, &spec->weights, b->isa, packed);
+    TRY(bind_packed(b, &key, gated_rnn_pack_bytes(&spec->shape, b->isa), &packed, &made));
+    if (!b->ir->shape_only && !made) gated_rnn_pack(&spec->shape, &spec->weights, b->isa, packed);
+    bind_packed_made(b);
     *r = (RnnStep){spec->shape, packed};
     const GatedRnnShape *p = &r->shape;
     uint32_t             gates = p->kind == GATED_RNN_LSTM ? 4 : 3;

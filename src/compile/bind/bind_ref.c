@@ -50,7 +50,7 @@ static void ref_run(const StepCall *c) {
     static const InterpLimits none = {0};
     size_t                    mark = mem->ref_scratch.used;
     Err                       e = run_memory_charge(mem, &none);
-    const _Atomic bool       *before = work_stop_watch(run_memory_stop_flag(mem));
+    WorkFlag                 *before = work_stop_watch(run_memory_stop_flag(mem));
     if (e == ERR_OK) e = ref_compute(c->step, mem);
     if (e == ERR_OK) e = work_stop_check();  // the result of a stopped kernel is unfinished
     (void)work_stop_watch(before);

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/err.h"
 #include "base/poison.h"
@@ -12,21 +11,36 @@
 #include "compile/step.h"
 #include "model/work.h"
 
-enum { PAY_STEP = 65536, MAPPED_MIN = 1 << 20, HUGE_MIN = 4 << 20 };  // bytes
+enum { PAY_STEP = 65536, MAPPED_MIN = VALUE_BLOCK_MAX, RECORD = 64 };  // bytes
+
+// Runs with fewer bytes use the heap alone: most runs have few small values.
+enum { POOLED_FROM = 4 << 20 };
+
+_Static_assert(sizeof(ValueBuf) <= RECORD, "a value follows its record");
 
 // Takes from the budget in steps, so that small values cost no atomic operations.
-Err interp_take(InterpState *m, size_t bytes) {
-    size_t free_bytes = m->paid_bytes - m->live_bytes;
-    if (bytes > free_bytes) {
-        size_t more = bytes - free_bytes, step = more > PAY_STEP ? more : PAY_STEP;
-        if (!budget_take(m->budget, step)) {
-            if (!budget_take(m->budget, more)) return run_over_budget(m->budget, more);
-            step = more;
-        }
-        m->paid_bytes += step;
+static bool take_more(InterpState *m, size_t more) {
+    size_t step = more > PAY_STEP ? more : PAY_STEP;
+    if (!budget_take(m->budget, step)) {
+        if (!budget_take(m->budget, more)) return false;
+        step = more;
     }
+    m->paid_bytes += step;
+    return true;
+}
+
+static bool try_take(InterpState *m, size_t bytes) {
+    size_t free_bytes = m->paid_bytes - m->live_bytes;
+    if (bytes > free_bytes && !take_more(m, bytes - free_bytes)) return false;
     m->live_bytes += bytes;
-    return ERR_OK;
+    return true;
+}
+
+Err interp_take(InterpState *m, size_t bytes) {
+    if (try_take(m, bytes)) return ERR_OK;
+    interp_give(m, value_pool_trim(m->pool));
+    if (try_take(m, bytes)) return ERR_OK;
+    return run_over_budget(m->budget, bytes - (m->paid_bytes - m->live_bytes));
 }
 
 // Large amounts are given back at once, for other requests.
@@ -65,51 +79,81 @@ void frame_finish(Frame *f) {
     f->slots = NULL;
 }
 
-// Huge pages, as page faults and unmapping hold a lock that all threads of the process need.
-static void *map_zeroed(size_t room) {
-    void *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    if (room >= HUGE_MIN) (void)madvise(p, room, MADV_HUGEPAGE);
-    return p;
+// Of a value in the heap or in memory of its own: its memory, its record, and what the allocator
+// adds.
+static size_t slot_cost(size_t room) { return room + RECORD + 2 * sizeof(size_t); }
+
+static Err no_memory(size_t bytes) { return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes); }
+
+// The bytes of the kept mapping that the value will use, which are paid; 0: the value is paid.
+static Err pay_mapped(InterpState *m, size_t room, size_t *kept) {
+    *kept = value_pool_large(m->pool, room);
+    if (*kept > 0 && try_take(m, slot_cost(0))) return ERR_OK;
+    if (*kept > 0) interp_give(m, value_pool_trim(m->pool));
+    *kept = 0;
+    return interp_take(m, slot_cost(room));
 }
 
-static bool buf_alloc(ValueBuf *b) {
-    b->mapped = b->room >= MAPPED_MIN;
-    b->data = b->mapped ? map_zeroed(b->room) : aligned_alloc(TENSOR_ALIGN, b->room);
-    if (b->data != NULL && !b->mapped) memset(b->data, 0, b->room);
-    return b->data != NULL;
-}
-
-static void buf_free(ValueBuf *b) {
-    poison_fill(b->data, b->bytes);
-    if (b->mapped)
-        (void)munmap(b->data, b->room);
-    else
-        free(b->data);
-    free(b);
-}
-
-// What a value costs: its memory, its record, and what the allocator adds.
-static size_t slot_cost(size_t room) { return room + sizeof(ValueBuf) + 2 * sizeof(size_t); }
-
-Err slot_alloc(InterpState *m, ValueSlot *s) {
-    size_t bytes = 0;
-    TRY(tensor_measure(&s->t, &bytes));
-    size_t room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
-    TRY(interp_take(m, slot_cost(room)));
+static Err alloc_mapped(InterpState *m, size_t bytes, size_t room, ValueBuf **out) {
+    size_t kept = 0, got = room;
+    TRY(pay_mapped(m, room, &kept));
     ValueBuf *b = malloc(sizeof *b);
-    if (b != NULL) {
-        *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = room};
-        if (!buf_alloc(b)) {
-            free(b);
-            b = NULL;
-        }
+    void     *data = b != NULL ? value_pool_map(m->pool, &got) : NULL;
+    if (data == NULL) {
+        free(b);
+        interp_give(m, slot_cost(kept > 0 ? 0 : room));
+        return no_memory(bytes);
     }
+    *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = got, .data = data, .mapped = true};
+    *out = b;
+    return ERR_OK;
+}
+
+// NULL: the budget or the system has no slab.
+static ValueBuf *alloc_pooled(InterpState *m, size_t bytes, size_t room) {
+    ValueSlab *slab = NULL;
+    ValueBuf  *b = value_pool_take(m->pool, RECORD + room, &slab);
+    if (b == NULL) {
+        if (!try_take(m, VALUE_SLAB)) return NULL;
+        if (!value_pool_add(m->pool)) {
+            interp_give(m, VALUE_SLAB);
+            return NULL;
+        }
+        b = value_pool_take(m->pool, RECORD + room, &slab);
+        CHECK(b != NULL);
+    }
+    *b = (ValueBuf){
+        .refs = 1, .bytes = bytes, .room = room, .data = (char *)b + RECORD, .slab = slab};
+    return b;
+}
+
+static Err alloc_heap(InterpState *m, size_t bytes, size_t room, ValueBuf **out) {
+    TRY(interp_take(m, slot_cost(room)));
+    ValueBuf *b = aligned_alloc(TENSOR_ALIGN, RECORD + room);
     if (b == NULL) {
         interp_give(m, slot_cost(room));
-        return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes);
+        return no_memory(bytes);
     }
+    memset(b, 0, RECORD + room);
+    *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = room, .data = (char *)b + RECORD};
+    *out = b;
+    return ERR_OK;
+}
+
+static Err alloc_small(InterpState *m, size_t bytes, size_t room, ValueBuf **out) {
+    if (m->live_bytes >= POOLED_FROM) *out = alloc_pooled(m, bytes, room);
+    return *out != NULL ? ERR_OK : alloc_heap(m, bytes, room, out);
+}
+
+Err slot_alloc(InterpState *m, ValueSlot *s) {
+    size_t    bytes = 0;
+    ValueBuf *b = NULL;
+    TRY(tensor_measure(&s->t, &bytes));
+    size_t room = (bytes / TENSOR_ALIGN + 1) * TENSOR_ALIGN;
+    if (RECORD + room > MAPPED_MIN)
+        TRY(alloc_mapped(m, bytes, room, &b));
+    else
+        TRY(alloc_small(m, bytes, room, &b));
     s->buf = b;
     s->t.data = b->data;
     return ERR_OK;
@@ -120,16 +164,24 @@ ValueSlot slot_share(const ValueSlot *s) {
     return *s;
 }
 
-void slot_release(ValueSlot *s) {
-    if (s->buf != NULL && --s->buf->refs == 0) buf_free(s->buf);
+// Frees a value; returns what its run gets back. NULL: its run is over, nothing is kept.
+static size_t buf_free(InterpState *m, ValueBuf *b) {
+    poison_fill(b->data, b->bytes);
+    if (b->slab != NULL) return value_slab_give(b->slab, b, m != NULL);
+    size_t back = slot_cost(b->room);
+    if (b->mapped) back -= b->room - value_pool_unmap(m != NULL ? m->pool : NULL, b->data, b->room);
+    free(b);
+    return back;
+}
+
+static void let_go(InterpState *m, ValueSlot *s) {
+    size_t back = s->buf != NULL && --s->buf->refs == 0 ? buf_free(m, s->buf) : 0;
+    if (m != NULL && back > 0) interp_give(m, back);
     *s = (ValueSlot){0};
 }
 
-void slot_drop(InterpState *m, ValueSlot *s) {
-    size_t freed = s->buf != NULL && s->buf->refs == 1 ? slot_cost(s->buf->room) : 0;
-    slot_release(s);
-    if (freed > 0) interp_give(m, freed);
-}
+void slot_release(ValueSlot *s) { let_go(NULL, s); }
+void slot_drop(InterpState *m, ValueSlot *s) { let_go(m, s); }
 
 void frame_set(Frame *f, uint32_t value, ValueSlot s) {
     slot_drop(f->state, &f->slots[value]);

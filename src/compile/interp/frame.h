@@ -3,12 +3,14 @@
 
 #include "base/budget.h"
 #include "compile/interp/interp.h"
+#include "compile/interp/value_pool.h"
 
 typedef struct ValueBuf {
-    uint32_t refs;
-    bool     mapped;  // large: memory of its own that the system has zeroed
-    size_t   bytes, room;
-    void    *data;
+    uint32_t   refs;
+    size_t     bytes, room;
+    void      *data;    // after the record, or in memory of its own
+    ValueSlab *slab;    // its block is in; NULL: of the heap
+    bool       mapped;  // large: has memory of its own
 } ValueBuf;
 
 typedef struct ValueSlot {
@@ -19,11 +21,12 @@ typedef struct ValueSlot {
 typedef struct InterpState {  // shared by all frames of one run
     InterpLimits          limits;
     Budget               *budget;      // pays for the values; NULL: none
-    size_t                live_bytes;  // of values, frames and lists of slices
+    size_t                live_bytes;  // of values, slabs, frames and lists of slices
     size_t                paid_bytes;  // taken from the budget, at least live_bytes
     uint64_t              iterations;
     int64_t               macs;
     Arena                *scratch, *keep;
+    ValuePool            *pool;     // of many and of large values
     const struct Program *program;  // the program with this tail; NULL: all is interpreted
     struct RunMemory     *mem;
 } InterpState;

@@ -23,6 +23,7 @@ static Err run(InterpState *m, const ShapedGraph *s, const Tensor *inputs, Arena
     for (uint32_t i = 0; e == ERR_OK && i < s->graph->n_outputs; i++)
         e = frame_copy_output(&f, i, a, &outputs[i]);
     frame_finish(&f);
+    interp_give(m, value_pool_trim(m->pool));
     CHECK(m->live_bytes == 0);
     return e;
 }
@@ -39,8 +40,10 @@ Err interp_run(const ShapedGraph *s, const Tensor *inputs, const InterpLimits *l
                Arena *out_arena, Tensor *outputs) {
     Arena       scratch = {0}, keep = {0};
     Budget      budget = {.most = limits->max_bytes};
-    InterpState m = {.limits = *limits, .budget = &budget, .scratch = &scratch, .keep = &keep};
-    Err         e = run_in_arenas(&m, s, inputs, out_arena, outputs);
+    ValuePool   pool = {0};
+    InterpState m = {
+        .limits = *limits, .budget = &budget, .scratch = &scratch, .keep = &keep, .pool = &pool};
+    Err e = run_in_arenas(&m, s, inputs, out_arena, outputs);
     arena_finish(&scratch);
     arena_finish(&keep);
     budget_give(&budget, m.paid_bytes);

@@ -11,16 +11,14 @@
 #include "kernel/ref/ref_norm.h"
 #include "model/params/attention.h"
 
-// t as [batch, heads, length, size], or packed: [batch, length, heads * size].
-static RefHeads heads_of(const Tensor *t, bool packed, int64_t heads, int64_t length,
-                         int64_t size) {
+RefHeads run_heads(const Tensor *t, bool packed, int64_t heads, int64_t length, int64_t size) {
     RefHeads h = {.t = t, .batch = heads * length * size};
     h.head = packed ? size : length * size;
     h.step = packed ? heads * size : size;
     return h;
 }
 
-static RefAttention params(const Attention *a) {
+RefAttention run_attention_params(const Attention *a) {
     return (RefAttention){.batch = a->batch,
                           .heads = a->heads,
                           .kv_heads = a->kv_heads,
@@ -86,9 +84,9 @@ static Err present_of(const OpCall *c, const Attention *a, uint32_t which, int64
         if (out == NULL) return err_set(ERR_LIMIT, "no memory for a tensor");
         *out = room;
     }
-    join_past(infer_input(c, which + 3), heads_of(fresh, a->packed, a->kv_heads, a->fresh, size), a,
-              size, out);
-    *heads = heads_of(out, false, a->kv_heads, keys, size);
+    join_past(infer_input(c, which + 3), run_heads(fresh, a->packed, a->kv_heads, a->fresh, size),
+              a, size, out);
+    *heads = run_heads(out, false, a->kv_heads, keys, size);
     return ERR_OK;
 }
 
@@ -96,12 +94,12 @@ Err run_attention(const OpCall *c, Tensor *out) {
     Attention a;
     Tensor    bias;
     TRY(attention_read(c, &a));
-    RefAttention p = params(&a);
+    RefAttention p = run_attention_params(&a);
     TRY(present_of(c, &a, 1, a.size, c->node->n_out > 1 ? &out[1] : NULL, &p.k));
     TRY(present_of(c, &a, 2, a.v_size, c->node->n_out > 2 ? &out[2] : NULL, &p.v));
-    p.q = heads_of(c->in[0], a.packed, a.heads, a.queries, a.size);
+    p.q = run_heads(c->in[0], a.packed, a.heads, a.queries, a.size);
     p.y = &out[0];
-    p.to = heads_of(&out[0], a.packed, a.heads, a.queries, a.v_size);
+    p.to = run_heads(&out[0], a.packed, a.heads, a.queries, a.v_size);
     if (c->node->n_out > 3) p.scores = &out[3];
     if (infer_input(c, 3) != NULL || a.causal) {
         TRY(make_bias(c, &a, &bias));
@@ -134,38 +132,44 @@ Err run_attention_ms(const OpCall *c, Tensor *out) {
     Tensor    qkv, bias;
     TRY(attention_read_ms(c, &a));
     int64_t      width = a.heads * a.size;
-    RefAttention p = params(&a);
+    RefAttention p = run_attention_params(&a);
     RefMatMul    plain = {0};
     Tensor       shape = {.rank = 3, .dims = {a.batch, a.queries, 3 * width}};
     TRY(run_alloc_f64(c, &shape, &qkv));
     TRY(run_product(c, &plain, c->in[0], c->in[1], &qkv));
     ref_gemm_add(1, &qkv, 1, infer_input(c, 2), &qkv);
-    p.q = heads_of(&qkv, true, 3 * a.heads, a.queries, a.size);
+    p.q = run_heads(&qkv, true, 3 * a.heads, a.queries, a.size);
     p.k = p.v = p.q;
     p.k.at = width;
     p.v.at = 2 * width;
     p.y = &out[0];
-    p.to = heads_of(&out[0], true, a.heads, a.queries, a.size);
+    p.to = run_heads(&out[0], true, a.heads, a.queries, a.size);
     TRY(bias_ms(c, &a, &bias));
     p.bias = &bias;
     return ref_attention(&p, c->scratch);
 }
 
+Err run_rotary_at(const OpCall *c, const Rotary *r, uint32_t tables, const Tensor *ids,
+                  Tensor *out) {
+    RefRotary p = {.batch = r->batch,
+                   .heads = r->heads,
+                   .length = r->length,
+                   .size = r->size,
+                   .rotated = r->rotated,
+                   .interleaved = r->interleaved,
+                   .x = run_heads(c->in[0], r->packed, r->heads, r->length, r->size),
+                   .to = run_heads(NULL, r->packed, r->heads, r->length, r->size),
+                   .y = &out[0],
+                   .cosines = c->in[tables],
+                   .sines = c->in[tables + 1],
+                   .ids = ids};
+    return ref_rotary(&p);
+}
+
 Err run_rotary(const OpCall *c, Tensor *out) {
     Rotary r;
     TRY(rotary_read(c, &r));
-    RefRotary p = {.batch = r.batch,
-                   .heads = r.heads,
-                   .length = r.length,
-                   .size = r.size,
-                   .rotated = r.rotated,
-                   .interleaved = r.interleaved,
-                   .x = heads_of(c->in[0], r.packed, r.heads, r.length, r.size),
-                   .y = &out[0],
-                   .cosines = c->in[1],
-                   .sines = c->in[2],
-                   .ids = infer_input(c, 3)};
-    return ref_rotary(&p);
+    return run_rotary_at(c, &r, 1, infer_input(c, 3), out);
 }
 
 // Adds row ids[i] of an embedding table (without ids: i modulo the length) to row i of y.

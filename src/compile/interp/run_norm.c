@@ -128,7 +128,7 @@ Err run_skip_norm(const OpCall *c, Tensor *out) {
     const bool    plain = n->op == OP_MsSkipLayerNorm;
     const Tensor *beta = plain ? infer_input(c, 3) : NULL, *bias = infer_input(c, plain ? 4 : 3);
     RefNorm       p = {.kind = plain ? REF_NORM_VARIANCE : REF_NORM_RMS,
-                       .epsilon = (double)attr_float(n, "epsilon", plain ? 1e-12f : 1e-5f)};
+                       .epsilon = (double)attr_float(n, "epsilon", 1e-12f)};
     Tensor       *sum = n->n_out > 3 ? &out[3] : &out[0];
     ref_binary(REF_ADD, c->in[0], c->in[1], sum);
     if (bias != NULL) ref_binary(REF_ADD, sum, bias, sum);

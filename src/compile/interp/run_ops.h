@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/budget.h"
+#include "kernel/ref/ref_attention.h"
 #include "kernel/ref/ref_conv.h"
 #include "kernel/ref/ref_matmul.h"
 #include "kernel/ref/ref_resize.h"
@@ -10,6 +11,7 @@
 #include "model/infer/infer.h"
 #include "model/infer/infer_params.h"
 #include "model/op.h"
+#include "model/params/attention.h"
 #include "model/params/sliding_window.h"
 
 // out[node->n_out] has its type, shape and memory (TENSOR_ALIGN); all input data is present. Fails
@@ -60,3 +62,11 @@ MUST_USE Err run_resize_params(const OpCall *c, int32_t rank, RefResize *p);
 // run_dense.c: applies the activation of a fused operator in place.
 
 MUST_USE Err run_activation(const Node *n, Tensor *y);
+
+// run_attention.c: t as [batch, heads, length, size], or packed: [batch, length, heads * size].
+
+// Rotary embedding with the tables of cosines and sines in inputs `tables` and the one after it.
+MUST_USE Err run_rotary_at(const OpCall *c, const Rotary *r, uint32_t tables, const Tensor *ids,
+                           Tensor *out);
+RefHeads     run_heads(const Tensor *t, bool packed, int64_t heads, int64_t length, int64_t size);
+RefAttention run_attention_params(const Attention *a);  // without operands

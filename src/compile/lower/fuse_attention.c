@@ -3,11 +3,12 @@
 #include <math.h>
 
 #include "compile/lower/lower.h"
+#include "compile/spec.h"
 #include "kernel/fused_attention.h"
 #include "kernel/normalize.h"
 #include "model/infer/infer_params.h"
 
-enum { MAX_RANK = 4, ATTENTION_IN = 4 };
+enum { MAX_RANK = 4 };
 
 // The source if `value` = p * source (multiplies *scale by p), else IR_NONE.
 static uint32_t scaled_source(const Ir *ir, uint32_t value, float *scale) {
@@ -191,7 +192,7 @@ static void replace_by_attention(Ir *ir, uint32_t at, const AttentionMatch *f) {
     const IrLayer       *scores = batched_matmul(ir, f->scores);
     IrLayer             *l = &ir->layers[at];
     FusedAttentionShape *s = arena_new(ir->arena, FusedAttentionShape, 1);
-    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTENTION_IN);
+    uint32_t            *in = arena_new(ir->arena, uint32_t, ATTENTION_OPERANDS);
     Source q = find_source(ir, scores->in[0], true, NULL, &s->q), y = {l->out[0], {0, 1, 2, 3}, 1};
     Source k = find_source(ir, scores->in[1], true, &s->k_transposed, &s->k);
     Source v = find_source(ir, f->v, false, NULL, &s->v);
@@ -199,10 +200,11 @@ static void replace_by_attention(Ir *ir, uint32_t at, const AttentionMatch *f) {
     s->scale = f->scale * q.scale * k.scale;
     int32_t rank = ir_type(ir, y.value)->rank;
     strides_of(ir, &y, rank - 2, rank - 1, &s->y);
-    in[0] = q.value, in[1] = k.value, in[2] = v.value, in[3] = f->mask;
+    in[ATTENTION_Q] = q.value, in[ATTENTION_K] = k.value, in[ATTENTION_V] = v.value;
+    in[ATTENTION_MASK] = f->mask, in[ATTENTION_LENGTHS] = IR_NONE;
     *l = (IrLayer){.kind = IR_ATTENTION,
                    .node = l->node,
-                   .n_in = ATTENTION_IN,
+                   .n_in = ATTENTION_OPERANDS,
                    .n_out = 1,
                    .in = in,
                    .out = l->out,

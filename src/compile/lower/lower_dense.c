@@ -10,9 +10,9 @@
 #include "model/params/rnn.h"
 #include "model/params/sliding_window.h"
 
-static bool conv_sizes(const Ir *ir, const Node *n, const SlidingWindow *win, ConvShape *s) {
-    const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
-    int64_t       group = attr_int(n, "group", 1);
+static bool conv_sizes(const Node *n, const Tensor *x, const Tensor *w, const SlidingWindow *win,
+                       ConvShape *s) {
+    int64_t group = attr_int(n, "group", 1);
     if (!spec_window(win, s) || !spec_dim_fits(x->dims[0]) || !spec_dim_fits(x->dims[1]) ||
         !spec_dim_fits(w->dims[0]))
         return false;
@@ -94,14 +94,16 @@ static bool constant_weights(const Ir *ir, const Node *n) {
     return bias == IR_NONE || ir_floats(ir, bias) != NULL;
 }
 
-bool lower_conv(Ir *ir, const Node *n) {
+bool lower_conv_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape *out) {
     SlidingWindow win;
-    ConvSpec      s = {0};
+    if (sliding_window_read(n, x, w->dims + 2, &win) != ERR_OK) return false;
+    return conv_sizes(n, x, w, &win, out) && fits_address_range(out);
+}
+
+bool lower_conv(Ir *ir, const Node *n) {
+    ConvSpec s = {0};
     if (!constant_weights(ir, n)) return false;
-    if (sliding_window_read(n, lower_type(ir, n, 0), lower_type(ir, n, 1)->dims + 2, &win) !=
-        ERR_OK)
-        return false;
-    if (!conv_sizes(ir, n, &win, &s.shape) || !fits_address_range(&s.shape)) return false;
+    if (!lower_conv_shape(n, lower_type(ir, n, 0), lower_type(ir, n, 1), &s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
     uint32_t in = fold_zero_padding(ir, n, &s.shape);
@@ -123,7 +125,8 @@ bool lower_deconv(Ir *ir, const Node *n) {
     if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
     if (sliding_window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK)
         return false;
-    if (!conv_sizes(ir, n, &win, &s.shape) || !spec_dim_fits(w->dims[1])) return false;
+    if (!conv_sizes(n, lower_type(ir, n, 0), w, &win, &s.shape) || !spec_dim_fits(w->dims[1]))
+        return false;
     s.shape.oc = (uint32_t)w->dims[1];
     swap_sides(&s.shape);
     if (!fits_address_range(&s.shape) || !phases_fit_address_range(&s.shape)) return false;
@@ -183,6 +186,14 @@ static bool lower_batched_matmul(Ir *ir, const Node *n) {
     return true;
 }
 
+// Weights that the model has in 16 bits stay so in memory.
+static void keep_half(const Ir *ir, GemmSpec *s) {
+    const Tensor *half = ir->values[s->channels.weight].half;
+    if (half == NULL || s->alpha != 1) return;
+    s->weights = half->dtype == DT_F16 ? GEMM_F16 : GEMM_BF16;
+    s->half = half->data;
+}
+
 // [..., M, K] x constant [K, N]; batch dimensions are rows.
 bool lower_matmul(Ir *ir, const Node *n) {
     const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, 1);
@@ -193,6 +204,7 @@ bool lower_matmul(Ir *ir, const Node *n) {
     s.m = tensor_count(a) / s.k;
     if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
     s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
+    keep_half(ir, &s);
     lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }
@@ -223,6 +235,7 @@ bool lower_gemm(Ir *ir, const Node *n) {
     if (!spec_dim_fits(s.m) || !spec_dim_fits(s.k) || !spec_dim_fits(s.n)) return false;
     s.channels = (OutputChannels){.n = (uint32_t)s.n, .weight = lower_in(ir, n, 1)};
     if (!gemm_bias(ir, n, s.n, &s.channels.bias)) return false;
+    keep_half(ir, &s);
     lower_add(ir, n, 0, IR_GEMM, 1, &s, sizeof s);
     return true;
 }

@@ -185,6 +185,16 @@ bool lower_binary(Ir *ir, const Node *n) {
     return add_elementwise(ir, n, &e);
 }
 
+static bool is_short_float(DType t) { return t == DT_F32 || t == DT_F16 || t == DT_BF16; }
+
+// Between floats of at most 32 bits: layers compute in float, and the result is rounded.
+bool lower_cast(Ir *ir, const Node *n) {
+    DType from = ir->shaped->values[n->in[0]].dtype, to = ir->shaped->values[n->out[0]].dtype;
+    if (!is_short_float(from) || !is_short_float(to)) return false;
+    if (from == to || to == DT_F32) return lower_view(ir, n);
+    return add_unary(ir, n, (ExprStep){.op = EWISE_COPY});
+}
+
 // With constant statistics: a scale and a shift per channel.
 bool lower_batch_norm(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0);
@@ -210,41 +220,5 @@ bool lower_batch_norm(Ir *ir, const Node *n) {
               .args = {lower_in(ir, n, 0), ir_const(ir, n->name, mul), ir_const(ir, n->name, add)}};
     expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = EXPR_ARG(0), .b = EXPR_ARG(1)});
     expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = 0, .b = EXPR_ARG(2)});
-    return add_elementwise(ir, n, &e);
-}
-
-// QuantizeLinear followed by DequantizeLinear with equal scale and zero point only rounds: one
-// element-wise step, and the layers around it stay in floating point.
-
-static const Node *quantizer_of(const Ir *ir, const Node *n) {
-    const Graph *g = ir->shaped->graph;
-    uint32_t     p = g->values[n->in[0]].producer;
-    if (p == NO_NODE || g->nodes[p].op != OP_QuantizeLinear) return NULL;
-    return &g->nodes[p];
-}
-
-static bool same_number(const Ir *ir, const Node *a, const Node *b, uint32_t i, double *out) {
-    const Tensor *x = lower_type(ir, a, i), *y = lower_type(ir, b, i);
-    if (x == NULL || y == NULL) return x == y;
-    if (x->data == NULL || y->data == NULL || tensor_count(x) != 1 || tensor_count(y) != 1)
-        return false;
-    *out = tensor_get_f64(x, 0);
-    return *out == tensor_get_f64(y, 0);
-}
-
-bool lower_dequantize(Ir *ir, const Node *n) {
-    const Node *q = quantizer_of(ir, n);
-    double      scale = 0, zero = 0;
-    if (q == NULL || !lower_is_float(ir, q, 0) || !lower_is_float(ir, n, 1)) return false;
-    if (!same_number(ir, q, n, 1, &scale) || !same_number(ir, q, n, 2, &zero)) return false;
-    DType t = lower_type(ir, n, 0)->dtype;
-    if ((t != DT_U8 && t != DT_I8) || ir->shaped->values[n->out[0]].dtype != DT_F32) return false;
-    Expr e = {.n_args = 1, .args = {lower_in(ir, q, 0)}};
-    expr_step(&e, (ExprStep){.op = EWISE_QDQ,
-                             .a = EXPR_ARG(0),
-                             .p = (float)scale,
-                             .q = (float)zero,
-                             .lo = t == DT_U8 ? 0.0f : -128.0f,
-                             .hi = t == DT_U8 ? 255.0f : 127.0f});
     return add_elementwise(ir, n, &e);
 }

@@ -44,24 +44,46 @@ bool lower_layer_norm(Ir *ir, const Node *n) {
     return true;
 }
 
+// x + skip (+ bias) as a layer: the node's fourth output, which later residual sums add to.
+static uint32_t add_sum(Ir *ir, const Node *n, uint32_t bias) {
+    uint32_t x = lower_in(ir, n, 0), skip = lower_in(ir, n, 1);
+    Expr     e = {.n_args = x == skip ? 1 : 2, .args = {x, skip}};
+    expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = EXPR_ARG(0), .b = EXPR_ARG((int)e.n_args - 1)});
+    if (bias != IR_NONE) {
+        e.args[e.n_args++] = bias;
+        expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = 0, .b = EXPR_ARG((int)e.n_args - 1)});
+    }
+    IrLayer *l = lower_add(ir, n, 3, IR_ELEMENTWISE, 0, NULL, 0);
+    l->expr = e;
+    return l->out[0];
+}
+
+static bool has_output(const Node *n, uint32_t i) { return i < n->n_out && n->out[i] != NO_VALUE; }
+
 // com.microsoft: normalizes the sum of two tensors.
 bool lower_skip_norm(Ir *ir, const Node *n) {
     const Tensor *x = lower_type(ir, n, 0), *skip = lower_type(ir, n, 1);
     bool          rms = n->op == OP_MsSkipSimplifiedLayerNorm;
     uint32_t bias = rms ? IR_NONE : lower_in(ir, n, 3), add_bias = lower_in(ir, n, rms ? 3 : 4);
-    if (!lower_is_float(ir, n, 0) || !lower_single_output(n) || !tensor_same_shape(x, skip))
+    if (!lower_is_float(ir, n, 0) || has_output(n, 1) || has_output(n, 2) ||
+        !tensor_same_shape(x, skip))
         return false;
     size_t count = (size_t)x->dims[x->rank - 1], rows = (size_t)tensor_count(x) / count;
     if (!has_count(ir, lower_in(ir, n, 2), count) || !has_count(ir, bias, count) ||
         !has_count(ir, add_bias, count))
         return false;
     float    epsilon = attr_float(n, "epsilon", 1e-12f);
+    uint32_t sum = has_output(n, 3) ? add_sum(ir, n, add_bias) : IR_NONE;
     IrLayer *l = add_layer(
         ir, n, normalize_axis(rms ? NORMALIZE_RMS : NORMALIZE_VARIANCE, rows, count, 1, epsilon));
-    l->in[NORMALIZE_ADD] = lower_in(ir, n, 1);
+    if (sum != IR_NONE) {
+        l->in[NORMALIZE_X] = sum;
+    } else {
+        l->in[NORMALIZE_ADD] = lower_in(ir, n, 1);
+        l->in[NORMALIZE_ADD_BIAS] = add_bias;
+    }
     l->in[NORMALIZE_SCALE] = lower_in(ir, n, 2);
     l->in[NORMALIZE_BIAS] = bias;
-    l->in[NORMALIZE_ADD_BIAS] = add_bias;
     return true;
 }
 

@@ -49,7 +49,7 @@ static void run_part(void *ctx, uint32_t index, uint32_t count) {
     const Program *p = w->program;
     TimeNs         last = index == 0 ? read_clock(w) : 0;
 
-    const _Atomic bool *before = work_stop_watch(run_memory_stop_flag(&w->mem));
+    WorkFlag *before = work_stop_watch(run_memory_stop_flag(&w->mem));
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t v = w->version < p->steps[i].n_versions ? w->version : 0;
         program_run_layer(p, &w->mem, i, v, index, count, w->outputs);
@@ -154,7 +154,7 @@ static void *end_in_time(void *self) {
     TimeNs     until = clock_now(clock_monotonic()) + w->o->most_ns;
     while (atomic_load(&w->over) == 0) {
         if (clock_now(clock_monotonic()) > until) atomic_store(&w->late, true);
-        if (stopped(w)) atomic_store(&w->mem.stop, true);
+        if (stopped(w)) work_stop_tell(&w->mem.stop, WORK_STOP);
         futex_wait_for(&w->over, 0, LOOK_NS);
     }
     return NULL;

@@ -10,7 +10,7 @@ typedef struct StepTimesOptions {
     bool          extrapolate;  // measures CPU time on one core, computes the others
     TimeNs
         most_ns;  // runs are stopped after this, all but finished rounds are dropped; 0: no limit
-    const _Atomic bool *stop;  // set by another thread to give up with an error; may be NULL
+    WorkFlag *stop;  // set by another thread to give up with an error; may be NULL
 } StepTimesOptions;
 
 // Heavy steps get a new profile with these times of their versions, in the arena; light_ns

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/team.h"
 #include "base/term.h"
+#include "base/work_stop.h"
 #include "compile/layer_profile.h"
 #include "compile/tune/pressure.h"
 #include "compile/profile_store.h"
@@ -31,14 +32,14 @@ typedef struct TuneLayer {
 } TuneLayer;
 
 typedef struct TuneOptions {
-    Team               *team;                              // threads to measure on
-    uint32_t            n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
-    double              seconds;                           // time budget of all layers together
-    size_t              l2_bytes;                          // per core
-    const Pressure     *pressure;
-    ProfileStore       *store;  // may be NULL
-    ProgressSink        sink;
-    const _Atomic bool *stop;  // set by another thread to end tuning early; may be NULL
+    Team           *team;                              // threads to measure on
+    uint32_t        n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
+    double          seconds;                           // time budget of all layers together
+    size_t          l2_bytes;                          // per core
+    const Pressure *pressure;
+    ProfileStore   *store;  // may be NULL
+    ProgressSink    sink;
+    WorkFlag       *stop;  // set by another thread to end tuning early; may be NULL
 } TuneOptions;
 
 // Layers are measured as in a program that runs all of them: other data fills the L2, and the L3

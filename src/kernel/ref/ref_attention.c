@@ -91,7 +91,7 @@ Err ref_attention(const RefAttention *p, Arena *scratch) {
     return ERR_OK;
 }
 
-static void rotate_head(const RefRotary *p, int64_t at, int64_t angles) {
+static void rotate_head(const RefRotary *p, int64_t at, int64_t to, int64_t angles) {
     int64_t half = p->rotated / 2;
     WORK_EACH (h, p->size) {
         double v = tensor_get_f64(p->x.t, at + h);
@@ -105,7 +105,7 @@ static void rotate_head(const RefRotary *p, int64_t at, int64_t angles) {
             double u = tensor_get_f64(p->x.t, at + other);
             v = second ? s * u + c * v : c * v - s * u;
         }
-        tensor_set(p->y, at + h, v);
+        tensor_set(p->y, to + h, v);
     }
 }
 
@@ -118,7 +118,8 @@ Err ref_rotary(const RefRotary *p) {
                            "rotary embedding: position %" PRId64 " is outside caches of %" PRId64,
                            row, p->cosines->dims[0]);
         for (int64_t n = 0; n < p->heads && !work_stopped(); n++)
-            rotate_head(p, heads_at(&p->x, b, n, s), row * (p->rotated / 2));
+            rotate_head(p, heads_at(&p->x, b, n, s), heads_at(&p->to, b, n, s),
+                        row * (p->rotated / 2));
     }
     return ERR_OK;
 }

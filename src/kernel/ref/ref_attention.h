@@ -28,7 +28,7 @@ MUST_USE Err ref_attention(const RefAttention *p, Arena *scratch);
 typedef struct RefRotary {
     int64_t       batch, heads, length, size, rotated;
     bool          interleaved;
-    RefHeads      x;  // y has the same layout
+    RefHeads      x, to;  // to: layout of the heads of y; to.t is not used
     Tensor       *y;
     const Tensor *cosines, *sines, *ids;
 } RefRotary;

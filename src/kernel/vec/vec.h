@@ -27,6 +27,18 @@ typedef int32_t ViAny __attribute__((vector_size(VEC_LANES * 4), aligned(4), may
 
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
 
+// Before loops over a register tile, which are fully unrolled, so that it stays in registers.
+// Sanitizer builds do not unroll: the instrumented code would take minutes to compile.
+#define VEC_PRAGMA(text) _Pragma(#text)
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define VEC_UNROLL(n) VEC_PRAGMA(clang loop unroll(disable))
+#endif
+#endif
+#ifndef VEC_UNROLL
+#define VEC_UNROLL(n) VEC_PRAGMA(GCC unroll n)
+#endif
+
 VEC_INLINE Vf   vf_load(const float *p) { return *(const VfAny *)p; }
 VEC_INLINE void vf_store(float *p, Vf x) { *(VfAny *)p = x; }
 

@@ -32,7 +32,7 @@ typedef struct Strip {
 typedef void StripFn(const Strip *s);
 
 // Loops over pixels and taps are fully unrolled, so that sums stay in registers.
-#define UNROLL _Pragma("GCC unroll 32")
+#define UNROLL VEC_UNROLL(32)
 
 // Hides a pointer's origin from the compiler: it then uses one register with constant offsets.
 #define OPAQUE(x) __asm__("" : "+r"(x))

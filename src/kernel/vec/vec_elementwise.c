@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "kernel/vec/vec_half.h"
 #include "kernel/vec/vec_math.h"
 
 enum { BLOCK = 256 };  // floats; a block stays in L1 from the first step to the last
@@ -135,6 +136,8 @@ STEP(ABOVE, (Vf)((Vi)u &(Vi)(u > s->p)))
 STEP(FLOOR, vf_floor(u))
 STEP(CEIL, vf_ceil(u))
 STEP(ROUND, vf_rint(u))
+STEP(F16, vf_round_f16(u))
+STEP(BF16, vf_round_bf16(u))
 STEP(QDQ, quantise(u, s))
 STEP_CALL(SIN, sinf(u))
 STEP_CALL(COS, cosf(u))

@@ -5,7 +5,7 @@
 #include "kernel/vec/vec_int.h"
 #include "kernel/vec/vec_transpose.h"
 
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL VEC_UNROLL(16)
 
 // to[j][i] = from[i][j] * scale, for VEC_LANES rows and columns.
 VEC_INLINE void transpose_square(const float *from, size_t from_row, float *to, size_t to_row,
@@ -284,14 +284,12 @@ static void load_slab_rows(const Run *r, Slab *s) {
                     r->layout.copy_row);
 }
 
-static void run_program(const Run *r, const Rect *at) {
-    const Gemm      *g = r->g;
+void VEC(gemm_program)(const Gemm *g, size_t y, uint32_t row, uint32_t rows, uint32_t column,
+                       uint32_t n) {
     const Epilogue  *f = &g->epilogue;
     ElementwiseInput in[EWISE_MAX_ARGS];
-    uint32_t         column = at->column * VEC_LANES;
-    uint32_t         n = min_u32(g->shape.n - column, at->columns * VEC_LANES);
-    for (uint32_t i = 0; i < at->rows; i++) {
-        size_t to = r->y + (at->row + i) * g->shape.y.row + column;
+    for (uint32_t i = 0; i < rows; i++) {
+        size_t to = y + (row + i) * g->shape.y.row + column;
         in[0] = (ElementwiseInput){g->y + to, EWISE_CONTIGUOUS};
         for (uint32_t j = 1; j < f->program->n_args; j++) {
             in[j] = f->args[j];
@@ -301,6 +299,12 @@ static void run_program(const Run *r, const Rect *at) {
         }
         VEC(ewise_span)(f->program, in, g->y + to, n);
     }
+}
+
+static void run_program(const Run *r, const Rect *at) {
+    uint32_t column = at->column * VEC_LANES;
+    uint32_t n = min_u32(r->g->shape.n - column, at->columns * VEC_LANES);
+    VEC(gemm_program)(r->g, r->y, at->row, at->rows, column, n);
 }
 
 static void run_block(const Run *r, const Rect *at) {
@@ -328,11 +332,15 @@ static void pack_columns(Run *r, uint32_t column, uint32_t columns) {
     float           *panels = r->scratch + r->layout.panels;
     uint32_t         n = min_u32(columns * VEC_LANES, s->n - column * VEC_LANES);
     if (s->packed) return;
+    r->weights = panels;
+    r->base = column;
+    if (s->weights != GEMM_F32) {
+        VEC(narrow_widen)(s, r->g->b, column, columns, panels);
+        return;
+    }
     VEC(gemm_panels)
     (n, s->k, r->b + (size_t)column * VEC_LANES * (s->b.transposed ? s->b.row : 1), s->b.row,
      s->b.transposed, s->scale, panels);
-    r->weights = panels;
-    r->base = column;
 }
 
 // Runs a rectangle in cache blocks, in the order that keeps the stationary operand in cache.
@@ -362,7 +370,7 @@ static size_t matrix_start(const GemmShape *s, const GemmOperand *operand, uint3
 static void open_matrix(Run *r, uint32_t index) {
     const Gemm *g = r->g;
     r->a = g->a + matrix_start(&g->shape, &g->shape.a, index);
-    r->b = g->b + matrix_start(&g->shape, &g->shape.b, index);
+    r->b = (const float *)g->b + matrix_start(&g->shape, &g->shape.b, index);
     r->y = matrix_start(&g->shape, &g->shape.y, index);
     r->weights = r->b;
     r->base = 0;
@@ -381,6 +389,10 @@ static Rect join_cells(const GemmShape *s, const GemmGrid *g, uint32_t cell, uin
 }
 
 void VEC(gemm)(const Gemm *g, Part part) {
+    if (g->version.pack == GEMM_WIDEN) {
+        VEC(narrow_rows)(g, part);
+        return;
+    }
     const GemmGrid grid = gemm_grid(&g->shape, &g->version, VEC_LANES);
     Run            r = {.g = g,
                         .layout = gemm_scratch_layout(&g->shape, &g->version, VEC_LANES),

@@ -24,6 +24,17 @@ tile_fn  VEC(tile);                      // tile_find and run
 
 gemm_panels_fn VEC(gemm_panels);
 gemm_fn        VEC(gemm);
+// Runs the epilogue's program over columns [column, column + n) of rows of the matrix that starts
+// at y.
+void VEC(gemm_program)(const Gemm *g, size_t y, uint32_t row, uint32_t rows, uint32_t column,
+                       uint32_t n);
+
+// vec_narrow.c
+
+// Float panels [columns][k][lanes] of narrow weights, from vector `column` on.
+void VEC(narrow_widen)(const GemmShape *s, const void *weights, uint32_t column, uint32_t columns,
+                       float *to);
+void VEC(narrow_rows)(const Gemm *g, Part part);  // a product of version GEMM_WIDEN
 
 // vec_elementwise.c
 

@@ -19,7 +19,7 @@ typedef struct Plane {
 
 enum { TILE = 8 };
 
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL VEC_UNROLL(8)
 
 // The maximum; NaN if either argument is NaN.
 VEC_INLINE Vf                 max_or_nan(Vf a, Vf x) {

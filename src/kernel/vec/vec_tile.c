@@ -2,18 +2,9 @@
 
 #include "base/err.h"
 
-enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
+#define UNROLL VEC_UNROLL(32)
 
-// Loops over rows and vectors are fully unrolled, so that sums stay in registers. Sanitizer builds
-// do not unroll: the instrumented code would take minutes to compile.
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define UNROLL _Pragma("clang loop unroll(disable)")
-#endif
-#endif
-#ifndef UNROLL
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
+enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, DEPTH_STEP = 4 };
 
 // Hides the value of an index from the compiler, which would otherwise keep one moving pointer per
 // row: so one index serves all rows and another all vectors.

@@ -146,12 +146,12 @@ Err rotary_read(const OpCall *c, Rotary *r) {
                ids->dims[1] == h.length;
     if (!fits)
         return err_set(ERR_INVALID, "the shapes of X, the caches and the positions do not match");
-    *r = (Rotary){h.batch,
-                  h.heads,
-                  h.length,
-                  h.size,
-                  rotated,
-                  x->rank == 3,
-                  attr_int(n, "interleaved", 0) != 0};
+    *r = (Rotary){.batch = h.batch,
+                  .heads = h.heads,
+                  .length = h.length,
+                  .size = h.size,
+                  .rotated = rotated,
+                  .packed = x->rank == 3,
+                  .interleaved = attr_int(n, "interleaved", 0) != 0};
     return ERR_OK;
 }

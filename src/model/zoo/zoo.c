@@ -52,6 +52,8 @@ static Err set_defaults(const ZooEntry *e, const ZooOptions *given, ZooOptions *
     if (o->sequence != 0 && e->sequence == 0)
         return err_set(ERR_ARG, "%s has no sequence length; omit it", e->name);
     if (o->sequence == 0) o->sequence = e->sequence;
+    if (o->open && strncmp(e->name, "decoder", strlen("decoder")) != 0)
+        return err_set(ERR_ARG, "%s has no cache: no length could stay open", e->name);
     if (o->sequence < 0 || o->sequence > MAX_SEQUENCE)
         return err_set(ERR_ARG, "sequence is %" PRId64 "; choose 1 to %d", o->sequence,
                        MAX_SEQUENCE);

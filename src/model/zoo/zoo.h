@@ -1,6 +1,7 @@
 // Zoo: standard networks, built in memory with random weights that are generated on demand.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ typedef struct ZooOptions {
     int64_t  batch;     // 0: 1
     int64_t  sequence;  // tokens or frames; 0: the network's default
     uint64_t seed;      // 0: 1
+    bool     open;      // of a decoder: lengths of prompt and cache stay open
 } ZooOptions;
 
 typedef void ZooFn(NetBuilder *n, const ZooOptions *o);  // options are complete and in range

@@ -90,7 +90,8 @@ static bool settle(NodeLive *l, uint32_t i) {
     p->alone_ns = p->core_ns = p->stolen_ns = 0;
     atomic_store_explicit(&p->guard, ANSWER_OPEN, memory_order_relaxed);
     p->mem.budget = x->ask.budget;
-    program_begin(m->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
+    p->program = x->ask.program != NULL ? x->ask.program : m->program;
+    program_begin(p->program, &p->mem, x->ask.inputs != NULL ? x->ask.inputs : m->inputs);
     return true;
 }
 
@@ -121,7 +122,7 @@ static bool fit(NodeLive *l, const NodeRequest *r, ExecContext *p, NodeAction *a
 static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAction *a,
                        ExecContext *p) {
     const LiveModel *m = &l->models[r->tenant];
-    b->program = m->program;
+    b->program = p->program;
     b->model = l->rule->setup.tenants[r->tenant].model;
     b->mem = &p->mem;
     b->outputs = p->outputs;
@@ -131,7 +132,7 @@ static void fill_block(NodeLive *l, Block *b, const NodeRequest *r, const NodeAc
     p->finishes = b->end == m->bounds.n;
     b->wanted = a->wanted;
     b->ctx = p;
-    atomic_store_explicit(&p->mem.stop, false, memory_order_relaxed);
+    atomic_store_explicit(&p->mem.stop, WORK_GO, memory_order_relaxed);
     atomic_store_explicit(&p->stopped_as, LIVE_DONE, memory_order_relaxed);
 }
 
@@ -200,7 +201,8 @@ static void begin(NodeLive *l, uint32_t i, NodeAction *a, const NodeView *v) {
     hold_rule(l, x);
     x->slot = slot;
     x->ticks = 0;
-    x->relieved = x->pressed = x->demoted = false;
+    x->relieved = x->pressed = x->demoted = x->on_turn = x->lowered = false;
+    x->unheeded_ns = 0;
     l->n_halted -= x->halted;
     x->halted = false;
     l->of_block[slot] = i;

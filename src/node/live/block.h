@@ -29,7 +29,7 @@ typedef struct BlockGrowth {
 // Members join in two steps: TAKEN from when they are counted until all have their job.
 typedef enum BlockOffer { BLOCK_OPEN, BLOCK_OFFERED, BLOCK_TAKEN, BLOCK_CLOSED } BlockOffer;
 
-// BLOCK_DEMOTED: its cores were given away and its threads go on at low priority.
+// BLOCK_DEMOTED: its cores were given away and its threads go on by turns.
 typedef enum BlockHold { BLOCK_HOLDS, BLOCK_DEMOTED, BLOCK_LEFT } BlockHold;
 
 // Position of a run between two blocks.

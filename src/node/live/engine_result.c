@@ -42,6 +42,7 @@ static void note_block(LiveTiming *t, const Block *b) {
     t->interference_ns += over > 0 ? (TimeNs)over : 0;
     t->core_shortage_ns += (TimeNs)(b->expected_ns - b->unhindered_ns);
     t->blocks++;
+    t->demotions += demoted;
     if (b->count > t->cores_most) t->cores_most = b->count;
     if (t->cores_least == 0 || b->began_with < t->cores_least) t->cores_least = b->began_with;
     note_versions(t, b);
@@ -58,7 +59,7 @@ static void say_released(const EngineRequest *ask) {
 }
 
 static void say_failed(ExecContext *p, EngineResult *a) {
-    bool    stopped = atomic_load_explicit(&p->mem.stop, memory_order_acquire);
+    bool    stopped = run_memory_stopped(&p->mem);
     LiveEnd end = stopped ? (LiveEnd)atomic_load(&p->stopped_as) : LIVE_FAILED;
     a->end = end;
     a->outcome = OUTCOME_REJECTED;
@@ -90,7 +91,8 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     say_released(&p->ask);
 }
 
-// A thread of low priority must not hold the scheduler lock: other threads would wait for it.
+// The thread of a demoted block may have a low priority and must not hold the scheduler lock then:
+// other threads would wait for it.
 void live_over(void *live, Block *b) {
     NodeLive    *l = live;
     ExecContext *p = b->ctx;
@@ -99,6 +101,7 @@ void live_over(void *live, Block *b) {
     p->point = block_point(b);
     if (p->point.layer < b->end) p->finishes = false;
     if (p->mem.failed != ERR_OK || p->mem.complete) p->finishes = true;
+    p->timing.yields += p->point.layer < b->end && !p->finishes;
     if (p->finishes) say_answer(l, p, b);
     b->after_ns = block_held_after(b);
     bool demoted = !block_leave(b);

@@ -45,6 +45,7 @@ typedef struct LiveTiming {
     TimeNs   core_shortage_ns;     // in blocks, for running on fewer cores than wanted
     TimeNs   core_ns;              // cores x time
     uint32_t blocks, pauses, conflicts;
+    uint32_t yields, demotions;  // blocks that ended early or lost their cores for other tenants
     uint32_t cores_most, cores_least;
     uint32_t level;                    // highest interference level seen
     uint32_t behind, paused_by;        // tenants with most cores meanwhile; UINT32_MAX: none
@@ -87,7 +88,10 @@ typedef struct EngineRequest {
     uint32_t            cores;      // for measuring: as many of these as are free; 0: by the policy
     const _Atomic bool *cancelled;  // see node_live_cancel; may be NULL
     const Tensor       *inputs;     // valid until done; NULL: the tenant's
-    Budget             *budget;     // pays for memory beyond the compiled plan; NULL: no limit
+    // For other input shapes than the tenant's; it fits the tenant's program (program_fits) and is
+    // valid until released. NULL: the tenant's.
+    const struct Program *program;
+    Budget               *budget;  // pays for memory beyond the compiled plan; NULL: no limit
     void (*done)(void               *self,
                  const EngineResult *a);  // called on a worker: must be short and must not block
     void (*released)(void *self);  // after done, when its budget is not used any more; may be NULL

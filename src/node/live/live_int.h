@@ -41,6 +41,7 @@ enum {
 // Execution context of a started request: its run memory and the result under construction.
 typedef struct ExecContext {
     RunMemory           mem;
+    const Program      *program;  // of its request
     Tensor             *outputs;
     struct ExecContext *next;  // in the free list
     EngineRequest       ask;
@@ -108,8 +109,19 @@ typedef struct LiveRequest {  // engine's part of a NodeRequest
     bool            halted;           // between blocks
     bool            pressed;          // its block was told to yield
     bool            demoted;          // its block goes on without cores
-    TimeNs          pressed_at;       // when it was told
+    TimeNs          pressed_at;       // when it was told to yield
     TimeNs cpu_ns, delay_ns;  // CPU time of its threads, and time they waited for a CPU, then
+    // Of a demoted block, see turns.c.
+    Worker  *threads;
+    uint32_t turn_core;  // where they compute
+    TimeNs   turn_at;    // when its turn began or it was told to pause
+    bool     on_turn;
+    bool     shares;       // its turn does not depend on idle cores
+    bool     heeded;       // it pauses
+    bool     lowered;      // it did not, and has a low priority
+    TimeNs   look_at;      // when to look again whether it pauses
+    TimeNs   used_ns;      // CPU time of its threads until the last look
+    TimeNs   unheeded_ns;  // CPU time in pauses before this one that it did not heed
 } LiveRequest;
 
 // Cached demand of a block on shared cache and bandwidth; the same blocks recur.
@@ -185,7 +197,8 @@ struct NodeLive {
     InterferenceMonitor watch;
     BlockWidth          width;
     StolenTime          stolen;
-    LiveWeight         *weights;  // [LIVE_WEIGHTS] by hash; n_layers 0: empty
+    TimeNs              turns_from, turns_ns;  // begin of a window; turns in it: see turns.c
+    LiveWeight         *weights;               // [LIVE_WEIGHTS] by hash; n_layers 0: empty
     LiveCounts          counts;
     uint64_t            next_id;
 };
@@ -224,6 +237,9 @@ void     live_call_timer(NodeLive *l);  // the timer thread does what flags tell
 // Ends running requests that expired or were cancelled, and takes cores from blocks that run long
 // while other tenants wait. In preempt.c.
 void preempt_running(NodeLive *l, bool cancelled);
+// In turns.c: gives demoted blocks idle cores or a share; tells one that was demoted to pause.
+void turns_give(NodeLive *l);
+void turns_pause(NodeLive *l, LiveRequest *x, TimeNs now);
 // Tells a running request to stop and end so.
 void live_stop(ExecContext *p, LiveEnd end);
 void live_record(NodeLive *l, Record r);

@@ -7,12 +7,12 @@
 
 enum { MEMORY_PARTS = 32, PAGE = 4096, PAUSE_US = 50, JOB_CONTEXTS = 2 };
 
-// Touches every page now, so that no request takes page faults.
-static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p) {
+// Unless it joins in haste, touches every page now, so that no request takes page faults.
+static Err prepare(NodeLive *l, LiveModel *m, ExecContext *p, bool haste) {
     p->outputs = arena_try_new(&m->arena, Tensor, m->program->shaped->graph->n_outputs);
     if (p->outputs == NULL) return err_set(ERR_LIMIT, "no memory for outputs");
     TRY(run_memory_init(&p->mem, m->program, l->o.cores));
-    memset(p->mem.memory.base, 0, p->mem.memory.used);
+    if (!haste) memset(p->mem.memory.base, 0, p->mem.memory.used);
     m->memory_bytes += p->mem.memory.used;
     return ERR_OK;
 }
@@ -26,7 +26,7 @@ static uint32_t choose_places(const NodeLive *l, const LiveTenant *t) {
     return most < 2 && wish >= 2 ? 2 : most < 1 ? 1 : (uint32_t)most;
 }
 
-static Err fill(NodeLive *l, LiveModel *m, uint32_t n_contexts) {
+static Err fill(NodeLive *l, LiveModel *m, uint32_t n_contexts, bool haste) {
     m->contexts = arena_try_new(&m->arena, ExecContext, n_contexts);
     m->n_versions = arena_try_new(&m->arena, uint8_t, m->n_layers);
     m->solo = arena_try_new(&m->arena, uint8_t, m->n_layers);
@@ -38,7 +38,7 @@ static Err fill(NodeLive *l, LiveModel *m, uint32_t n_contexts) {
         m->n_versions[i] = (uint8_t)m->program->steps[i].n_versions;
     for (; m->n_contexts < n_contexts; m->n_contexts++) {
         ExecContext *p = &m->contexts[m->n_contexts];
-        TRY(prepare(l, m, p));
+        TRY(prepare(l, m, p, haste));
         p->next = m->free;
         m->free = p;
     }
@@ -66,7 +66,7 @@ static Err make_model(NodeLive *l, const LiveTenant *t, LiveModel *m) {
                      .max_cores = t->max_cores};
     TRY(arena_init(&m->arena,
                    (n_contexts + 1) * (each + 128) + 2 * (size_t)m->n_layers + bounds + PAGE));
-    Err e = fill(l, m, n_contexts);
+    Err e = fill(l, m, n_contexts, t->haste);
     if (e != ERR_OK) live_forget_model(m);
     return e;
 }

@@ -10,6 +10,7 @@
 #include "node/live/live_int.h"
 
 enum { ARENA_SHIFT = 32, COUNT_NS = 10000000, SPIN_NS = 200000, QUOTA_NS = 100000000 };
+enum { SLICE_NS = 100000 };  // of CPU time: the timer thread wakes up in time
 
 static void run_member(void *ctx, uint32_t core, void *job, uint32_t index) {
     (void)ctx, (void)core;
@@ -56,7 +57,7 @@ static bool answer_calls(NodeLive *l) {
     bool     call = atomic_exchange(&l->call, false), more = false;
     while (workers_spares(l->workers) < want && workers_add_spare(l->workers) == ERR_OK)
         more = true;
-    workers_join_demoted(l->workers);
+    workers_join_ended(l->workers);
     return call || more;
 }
 
@@ -71,9 +72,10 @@ static void return_memory(NodeLive *l) {
 // Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.
 static void *timer_thread(void *live) {
     NodeLive *l = live;
-    TimeNs    tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = clock_monotonic_ns() + tick_ns;
-    TimeNs    next = clock_monotonic_ns() + l->o.budget_ns, quota = 0;
-    TimeNs    pause = counters_any(&l->counters) ? COUNT_NS : l->o.budget_ns;
+    thread_set_slice(0, SLICE_NS);
+    TimeNs tick_ns = l->o.watchdog_ns / LIVE_TICKS, tick = clock_monotonic_ns() + tick_ns;
+    TimeNs next = clock_monotonic_ns() + l->o.budget_ns, quota = 0;
+    TimeNs pause = counters_any(&l->counters) ? COUNT_NS : l->o.budget_ns;
     while (!atomic_load(&l->stop)) {
         TimeNs t = clock_monotonic_ns(),
                until = t + (l->quota && pause > QUOTA_NS ? QUOTA_NS : pause);

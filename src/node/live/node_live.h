@@ -38,6 +38,7 @@ typedef struct LiveTenant {
     uint32_t       queue;                 // queue limit; 0: none
     uint32_t       contexts;              // concurrency; 0: the engine's default
     uint32_t       min_cores, max_cores;  // cores reserved for it; upper limit (0: none)
+    bool           haste;                 // a request waits: pages of contexts are touched on use
 } LiveTenant;
 
 MUST_USE Err node_live_create(NodeLive **out, const NodeLiveOptions *o);
@@ -61,7 +62,7 @@ bool node_live_submit(NodeLive *l, const EngineRequest *ask);
 // For a server: tenants join and leave while others are served. One thread at a
 // time calls these; running tenants are not paused.
 MUST_USE Err node_live_join(NodeLive *l, const LiveTenant *t, uint32_t *number);
-// Joins a tenant whose requests are jobs (node/job_program.h): `job` is set, inputs are
+// Joins a tenant of jobs (node/job_program.h): `job` is set, inputs are
 // job_input(). Of t only name, target and priority count.
 MUST_USE Err node_live_join_jobs(NodeLive *l, const NodeTenant *t, uint32_t *number);
 // The tenant has no request in flight and gets none. Its memory returns to the system.
@@ -70,8 +71,8 @@ void node_live_leave(NodeLive *l, uint32_t number);
 // policy, settings and machine outlive the engine.
 MUST_USE Err node_live_set_policy(NodeLive *l, const NodePolicy *p, const void *settings,
                                   const NodeMachine *m);
-// Calls change(self) while the scheduler reads no table of a model. The tenant whose table is
-// changed has no request in flight, and policies see the new times after node_live_set_policy.
+// Calls change(self) while the scheduler reads no table of a model. The tenant of that
+// table has no request in flight, and policies see the new times after node_live_set_policy.
 void node_live_change_table(NodeLive *l, void (*change)(void *self), void *self);
 void node_live_cancel(NodeLive *l);  // after a request's `cancelled` was set; from any thread
 
@@ -87,7 +88,7 @@ typedef struct LiveTenantStatus {
 typedef struct LiveStatus {
     uint32_t cores, budget, busy, level;  // cores: all, allowed now, in blocks; interference level
     uint32_t waiting, running;
-    uint32_t demoted;             // running without cores, at low priority
+    uint32_t demoted;             // running without cores: paused, or on idle cores
     uint64_t decisions, refused;  // refused: illegal actions of the policy
     double   decide_ns;
     bool     throttled;         // the cgroup quota throttles the process

@@ -3,9 +3,9 @@
 //
 // A block that has run for a quantum is told to yield: it ends at its next layer or slice, and the
 // policy decides anew. A block that does not get there within another quantum of CPU time (a long
-// reference kernel, an endless loop, a large copy) is demoted: its threads go on at the lowest
-// priority, other threads take over its cores, and its request counts as running without cores. A
-// block that other processes keep from running is not demoted: it would get even less.
+// reference kernel, an endless loop, a large copy) is demoted: other threads take over its cores,
+// its request counts as running without cores, and its threads compute while cores are idle only
+// (turns.c). A block that other processes keep from running is not demoted: it would get even less.
 #include <sched.h>
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ enum { RETRY_NS = 500000 };
 void live_stop(ExecContext *p, LiveEnd end) {
     uint32_t none = LIVE_DONE;
     (void)atomic_compare_exchange_strong(&p->stopped_as, &none, end);
-    atomic_store_explicit(&p->mem.stop, true, memory_order_release);
+    work_stop_tell(&p->mem.stop, WORK_STOP);
 }
 
 static bool is_cancelled(ExecContext *p) {
@@ -80,6 +80,10 @@ static void note_demotion(NodeLive *l, uint32_t i, TimeNs now) {
     interference_end(&l->watch, l->blocks[l->beside[i].slot].load);
     l->beside[i].demoted = true;
     l->models[r->tenant].demotions++;
+    if (l->queue.n_demoted == 0) {
+        l->turns_from = now;
+        l->turns_ns = 0;
+    }
     request_table_demote(&l->queue, i);
 }
 
@@ -91,9 +95,10 @@ static bool demote(NodeLive *l, uint32_t i, TimeNs now) {
         return false;
     if (!has_spares(l, cores_count(&all)) || !block_demote(&l->blocks[l->beside[i].slot]))
         return false;
-    for (uint32_t c = cores_next(&all, 0); c < CORES_MAX; c = cores_next(&all, c + 1))
-        workers_demote(l->workers, c);
+    l->beside[i].threads = workers_demote(l->workers, &all);
+    l->beside[i].turn_core = cores_next(&all, 0);
     note_demotion(l, i, now);
+    turns_pause(l, &l->beside[i], now);
     take_back(l, r, &all);
     return true;
 }

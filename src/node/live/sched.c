@@ -176,7 +176,10 @@ static void end_block(NodeLive *l, uint32_t slot) {
     r->layer = r->next = p->point.layer < b->model->n_layers ? p->point.layer : b->model->n_layers;
     if (l->beside[i].relieved) l->relief = b->ended + LIVE_RELIEF * (b->ended - b->began);
     record_growths(l, b, r);
-    if (!demoted) release_cores(l, r, b);
+    if (demoted)
+        workers_take_back(l->workers, l->beside[i].threads);
+    else
+        release_cores(l, r, b);
     l->slots[l->n_free_slots++] = slot;
     if (!p->finishes) {
         wait_again(l, i, &p->point);
@@ -301,6 +304,7 @@ static void step(NodeLive *l) {
         decide(l);
     if (l->queue.n_waiting == 0) stolen_time_idle(&l->stolen);
     if (l->queue.n_running > 0) preempt_running(l, cancelled);
+    if (l->queue.n_demoted > 0) turns_give(l);
     l->counts.engine_ns += (double)(clock_monotonic_ns() - begin) - (l->counts.decide_ns - decided);
 }
 

@@ -1,6 +1,6 @@
 // StolenTime: how long requests wait because other processes ran on the engine's cores.
 //
-// A request that queues behind a block whose core was taken waits for the other process, not for
+// A request that queues behind a block that lost its core waits for the other process, not for
 // the block. So do all that queue behind it, until the queue is empty again: a busy period. Two
 // bounds keep the blame for a wait from other processes: what they took in the busy period, and the
 // wait that would remain had they taken nothing. The latter is that of a virtual queue which all

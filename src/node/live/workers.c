@@ -19,27 +19,34 @@
 
 enum { SPIN_ROUNDS = 128, YIELDED_NS = 100000, NICE_LEAST = 19, NICE_STEP = 8 };
 
-typedef struct Worker {
+// Threads of blocks that have cores wake up beside others; a demoted one has the usual slice.
+enum { SLICE_NS = 100000 };
+
+// Spare threads beyond this many, and two per core, end.
+enum { SPARES_KEPT = 8 };
+
+struct Worker {
     _Alignas(128) _Atomic uint32_t posted;  // jobs posted
     _Atomic uint32_t sleeps;
     _Atomic uint32_t last;  // number of the post that ends the thread, once dismissed
     _Atomic bool     dismissed;
     void            *job;
     uint32_t         index, core;
-    bool             spare;  // not pinned yet; the thread's own after its start
+    _Atomic bool     spare;    // spare or demoted: sleeps at once, is bound to `core` with a job
+    bool             lowered;  // has a low priority
     Workers         *all;
     pthread_t        thread;
     _Atomic pid_t    tid;   // 0: the thread has not begun
     _Atomic bool     left;  // it is about to end
-    struct Worker   *next;  // in the list of spare or of demoted threads
-} Worker;
+    struct Worker   *next;  // in the list of spare threads, or in one of demoted threads
+    struct Worker   *sibling;
+};
 
 struct Workers {
     WorkersOptions    o;
     _Atomic(Worker *) spares;
     _Atomic uint32_t  n_spares;
-    _Atomic(Worker *) demoted;  // since the last workers_join_demoted
-    Worker           *leaving;  // demoted threads that had not ended then
+    Worker           *every;  // all threads that are not joined
     uint32_t          started;
     uint32_t          cpus[CORES_MAX];
     _Atomic(Worker *) at[];  // [n] by core
@@ -92,28 +99,31 @@ static void dismiss(Worker *w) {
     futex_wake(&w->posted, 1);
 }
 
-static void pin(const Worker *w) {
+static void bind_to(const Worker *w, uint32_t core) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (w->all->o.cpus == NULL || w->all->o.cpus[w->core] >= CPU_SETSIZE) return;
-    CPU_SET((size_t)w->all->o.cpus[w->core], &set);
+    if (w->all->o.cpus == NULL || w->all->o.cpus[core] >= CPU_SETSIZE) return;
+    CPU_SET((size_t)w->all->o.cpus[core], &set);
     (void)pthread_setaffinity_np(w->thread, sizeof set,
-                                 &set);  // fails if the CPU is offline: not pinned
+                                 &set);  // fails if the CPU is offline: not bound
 }
 
 // A spare thread learns its core with its first job.
 static void begin_job(Worker *w) {
-    if (w->spare) pin(w);
-    w->spare = false;
+    if (atomic_exchange(&w->spare, false)) {
+        bind_to(w, w->core);
+        thread_set_slice(0, SLICE_NS);
+    }
     w->all->o.run(w->all->o.ctx, w->core, w->job, w->index);
 }
 
 static void *work(void *self) {
     Worker *w = self;
     (void)fpu_flush_denormals();
+    thread_set_slice(0, SLICE_NS);
     atomic_store(&w->tid, (pid_t)syscall(SYS_gettid));
     for (uint32_t seen = 0;; seen++) {
-        if (w->spare || !spin_for_job(w, seen)) sleep_for_job(w, seen);
+        if (atomic_load(&w->spare) || !spin_for_job(w, seen)) sleep_for_job(w, seen);
         if (atomic_load(&w->dismissed) && atomic_load(&w->last) == seen + 1) break;
         begin_job(w);
     }
@@ -128,19 +138,26 @@ static Err start_one(Workers *all, uint32_t core, bool spare, Worker **out) {
     *w = (Worker){.core = core, .all = all, .spare = spare};
     if (!spare) (void)snprintf(name, sizeof name, "core-%u", core);
     Err e = thread_start(&w->thread, name, work, w);
-    if (e == ERR_OK)
-        *out = w;
-    else
+    if (e != ERR_OK) {
         free(w);
-    return e;
+        return e;
+    }
+    w->sibling = all->every;
+    all->every = w;
+    *out = w;
+    return ERR_OK;
+}
+
+static void put_spare(Workers *all, Worker *w) {
+    w->next = atomic_load(&all->spares);
+    while (!atomic_compare_exchange_weak(&all->spares, &w->next, w)) continue;
+    atomic_fetch_add(&all->n_spares, 1);
 }
 
 Err workers_add_spare(Workers *all) {
     Worker *w = NULL;
     TRY(start_one(all, 0, true, &w));
-    w->next = atomic_load(&all->spares);
-    while (!atomic_compare_exchange_weak(&all->spares, &w->next, w)) continue;
-    atomic_fetch_add(&all->n_spares, 1);
+    put_spare(all, w);
     return ERR_OK;
 }
 
@@ -154,24 +171,67 @@ static Worker *take_spare(Workers *all) {
     return w;
 }
 
-// A sixth of the weight of other threads. Not less: a thread that hardly runs may hold a lock of
-// the system, such as that of the address space, and all others would wait for it.
-static void lower_priority(pid_t tid) {
-    int nice = getpriority(PRIO_PROCESS, (id_t)tid) + NICE_STEP;
-    (void)setpriority(PRIO_PROCESS, (id_t)tid, nice < NICE_LEAST ? nice : NICE_LEAST);
-}
-
-// The thread cannot end before dismiss(), so its number is not another thread's. Unprivileged
-// processes cannot raise a priority again: that is why the thread ends.
-void workers_demote(Workers *all, uint32_t core) {
+static Worker *demote_one(Workers *all, uint32_t core) {
     Worker *old = atomic_load(&all->at[core]), *w = take_spare(all);
     CHECK(w != NULL);
     w->core = core;
     atomic_store(&all->at[core], w);
-    lower_priority(atomic_load(&old->tid));
-    old->next = atomic_load(&all->demoted);
-    while (!atomic_compare_exchange_weak(&all->demoted, &old->next, old)) continue;
-    dismiss(old);
+    atomic_store(&old->spare, true);
+    thread_set_slice(atomic_load(&old->tid), 0);
+    return old;
+}
+
+Worker *workers_demote(Workers *all, const Cores *cores) {
+    Worker *list = NULL;
+    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1)) {
+        Worker *w = demote_one(all, c);
+        w->next = list;
+        list = w;
+    }
+    return list;
+}
+
+void workers_move(Workers *all, Worker *demoted, uint32_t core) {
+    CHECK(core < all->o.n);
+    for (Worker *w = demoted; w != NULL; w = w->next) bind_to(w, core);
+}
+
+static TimeNs cpu_ns(const Worker *w) {
+    struct timespec t = {0};
+    clockid_t       clock;
+    if (pthread_getcpuclockid(w->thread, &clock) == 0) (void)clock_gettime(clock, &t);
+    return (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+TimeNs worker_list_cpu_ns(const Worker *demoted) {
+    TimeNs sum = 0;
+    for (const Worker *w = demoted; w != NULL; w = w->next) sum += cpu_ns(w);
+    return sum;
+}
+
+// A sixth of the weight of other threads. Not less: a thread that hardly runs may hold a lock of
+// the system, such as that of the address space, and all others would wait for it. The thread
+// cannot end before dismiss(), so its number is not another thread's.
+void workers_lower(Worker *demoted) {
+    for (Worker *w = demoted; w != NULL; w = w->next) {
+        pid_t tid = atomic_load(&w->tid);
+        int   nice = getpriority(PRIO_PROCESS, (id_t)tid) + NICE_STEP;
+        (void)setpriority(PRIO_PROCESS, (id_t)tid, nice < NICE_LEAST ? nice : NICE_LEAST);
+        w->lowered = true;
+    }
+}
+
+void workers_take_back(Workers *all, Worker *demoted) {
+    while (demoted != NULL) {
+        Worker *w = demoted;
+        demoted = w->next;
+        if (w->lowered || workers_spares(all) >= SPARES_KEPT + 2 * all->o.n) {
+            dismiss(w);
+            continue;
+        }
+        atomic_store(&w->spare, true);
+        put_spare(all, w);
+    }
 }
 
 bool workers_begun(const Workers *all, const Cores *cores) {
@@ -182,13 +242,8 @@ bool workers_begun(const Workers *all, const Cores *cores) {
 
 TimeNs workers_cpu_ns(const Workers *all, const Cores *cores) {
     TimeNs sum = 0;
-    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1)) {
-        struct timespec t = {0};
-        clockid_t       clock;
-        if (pthread_getcpuclockid(atomic_load(&all->at[c])->thread, &clock) == 0)
-            (void)clock_gettime(clock, &t);
-        sum += (TimeNs)t.tv_sec * 1000000000 + t.tv_nsec;
-    }
+    for (uint32_t c = cores_next(cores, 0); c < CORES_MAX; c = cores_next(cores, c + 1))
+        sum += cpu_ns(atomic_load(&all->at[c]));
     return sum;
 }
 
@@ -207,25 +262,14 @@ static void join_one(Worker *w) {
     free(w);
 }
 
-static void take_demoted(Workers *all) {
-    Worker *w = atomic_exchange(&all->demoted, NULL);
-    while (w != NULL) {
-        Worker *next = w->next;
-        w->next = all->leaving;
-        all->leaving = w;
-        w = next;
-    }
-}
-
-void workers_join_demoted(Workers *all) {
-    take_demoted(all);
-    for (Worker **at = &all->leaving; *at != NULL;) {
+void workers_join_ended(Workers *all) {
+    for (Worker **at = &all->every; *at != NULL;) {
         Worker *w = *at;
         if (!atomic_load(&w->left)) {
-            at = &w->next;
+            at = &w->sibling;
             continue;
         }
-        *at = w->next;
+        *at = w->sibling;
         join_one(w);
     }
 }
@@ -235,7 +279,7 @@ static Err start_all(Workers *all) {
         Worker *w = NULL;
         TRY(start_one(all, all->started, false, &w));
         atomic_store(&all->at[all->started++], w);
-        pin(w);
+        bind_to(w, w->core);
     }
     return ERR_OK;
 }
@@ -255,19 +299,14 @@ Err workers_create(Workers **out, const WorkersOptions *o) {
     return e;
 }
 
-void workers_destroy(Workers *w) {
-    if (w == NULL) return;
-    for (uint32_t i = 0; i < w->started; i++) dismiss(atomic_load(&w->at[i]));
-    for (uint32_t i = 0; i < w->started; i++) join_one(atomic_load(&w->at[i]));
-    for (Worker *spare = take_spare(w); spare != NULL; spare = take_spare(w)) {
-        dismiss(spare);
-        join_one(spare);
+void workers_destroy(Workers *all) {
+    if (all == NULL) return;
+    for (Worker *w = all->every; w != NULL; w = w->sibling)
+        if (!atomic_load(&w->dismissed)) dismiss(w);
+    while (all->every != NULL) {
+        Worker *w = all->every;
+        all->every = w->sibling;
+        join_one(w);
     }
-    take_demoted(w);
-    while (w->leaving != NULL) {
-        Worker *old = w->leaving;
-        w->leaving = old->next;
-        join_one(old);
-    }
-    free(w);
+    free(all);
 }

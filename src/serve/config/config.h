@@ -23,7 +23,7 @@
       "search time for faster kernel versions, per model at startup [s]")                          \
     X(requests, int, 4096, 1, 1 << 20, "maximum requests in flight, queued included")              \
     X(concurrency, int, 4, 1, 64, "maximum requests of a model that run at the same time")         \
-    X(shapes, int, 4, 1, 64, "sets of input shapes kept compiled per model")                       \
+    X(shapes, int, 256, 1, 4096, "sets of input shapes kept compiled per model")                   \
     X(connections, int, 1024, 1, 1 << 20, "maximum connections per address")                       \
     X(header_kb, int, 16, 1, 1024, "maximum size of request line and headers [KiB]")               \
     X(body_mb, int, 64, 1, 1 << 16, "maximum size of a decompressed request body [MiB]")           \

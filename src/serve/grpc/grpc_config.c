@@ -5,14 +5,21 @@
 // Field numbers of ModelConfig, ModelInput and ModelOutput
 enum { CONFIG_NAME = 1, CONFIG_PLATFORM, CONFIG_POLICY, CONFIG_BATCH, CONFIG_INPUT, CONFIG_OUTPUT };
 enum { CONFIG_FILE = 8, CONFIG_PARAMETERS = 14, CONFIG_BACKEND = 17, CONFIG_TRANSACTIONS = 19 };
-enum { INPUT_NAME = 1, INPUT_TYPE, INPUT_FORMAT, INPUT_DIMS, INPUT_OPTIONAL = 8 };
-enum { OUTPUT_NAME = 1, OUTPUT_TYPE, OUTPUT_DIMS, OUTPUT_LABELS };
+enum { INPUT_NAME = 1, INPUT_TYPE, INPUT_FORMAT, INPUT_DIMS, INPUT_RESHAPE, INPUT_OPTIONAL = 8 };
+enum { OUTPUT_NAME = 1, OUTPUT_TYPE, OUTPUT_DIMS, OUTPUT_LABELS, OUTPUT_RESHAPE };
 enum { POLICY_LATEST = 1, POLICY_ALL, POLICY_SPECIFIC };
 
 // The batch dimension is left out.
 static void put_dims(WireWriter *o, uint32_t field, const Tensor *t, bool batched) {
     if (t->rank > batched)
         wire_put_packed(o, field, t->dims + batched, (size_t)(t->rank - batched));
+}
+
+static void put_reshape(WireWriter *o, uint32_t field, const TensorSpec *spec, bool batched) {
+    if (!spec->reshaped) return;
+    size_t reshape = wire_begin(o, field);
+    put_dims(o, 1, &spec->own, batched);
+    wire_end(o, reshape);
 }
 
 static void put_inputs(WireWriter *o, const ModelInfo *s, bool batched) {
@@ -26,6 +33,7 @@ static void put_inputs(WireWriter *o, const ModelInfo *s, bool batched) {
         wire_put_uint(o, INPUT_TYPE, type);
         wire_put_uint(o, INPUT_FORMAT, format);
         put_dims(o, INPUT_DIMS, &spec->type, batched);
+        put_reshape(o, INPUT_RESHAPE, spec, batched);
         wire_put_uint(o, INPUT_OPTIONAL, spec->optional);
         wire_end(o, input);
     }
@@ -43,6 +51,7 @@ static void put_outputs(WireWriter *o, const ModelInfo *s, bool batched) {
         put_dims(o, OUTPUT_DIMS, &spec->type, batched);
         if (declared != NULL && declared->labels != NULL)
             wire_put_text(o, OUTPUT_LABELS, declared->labels);
+        put_reshape(o, OUTPUT_RESHAPE, spec, batched);
         wire_end(o, output);
     }
 }

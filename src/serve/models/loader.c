@@ -48,6 +48,7 @@ static LoaderJob *take(Loader *l, double *share) {
 static Err do_work(LoaderJob *j, double share) {
     Background *b = NULL;
     if (j->work == NULL) return ERR_OK;
+    if (j->quick) return j->work(j->self);
     // Niceness, not idle priority: on a busy machine an idle-priority thread might never run.
     TRY(background_nice(&b, share, share < 1 ? NICE_BESIDE : 0, j->work, j->self));
     return background_join(b);

@@ -15,6 +15,7 @@ struct LoaderJob {              // must stay valid until done has run
     void (*done)(void *self, Err e, const char *why);  // finally, on the loop's thread
     void      *self;
     bool       urgent;  // a request waits for it: goes before jobs that are not
+    bool       quick;   // work takes milliseconds: runs on the loader's thread
     LoaderJob *next;
     LoopPost   begin_post, post;
     TimeNs     began;  // set before `begun` and `work`

@@ -61,6 +61,77 @@ static Err narrow(const PbtxtTensor *d, bool batch, const char *what, TensorSpec
     return ERR_OK;
 }
 
+static int32_t count_open(const int64_t *dims, int32_t rank) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < rank; i++) n += dims[i] < 0;
+    return n;
+}
+
+// Product of the dimensions that are not open; -1: too large.
+static int64_t count_fixed(const int64_t *dims, int32_t rank) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < rank; i++)
+        if (dims[i] >= 0 && __builtin_mul_overflow(n, dims[i], &n)) return -1;
+    return n;
+}
+
+static Err check_reshape(const PbtxtTensor *d, const char *what) {
+    int32_t open = count_open(d->dims, d->rank), inside = count_open(d->shape, d->shape_rank);
+    int64_t n = count_fixed(d->dims, d->rank), m = count_fixed(d->shape, d->shape_rank);
+    if (d->rank < 0)
+        return err_set(ERR_CONFIG, "config.pbtxt:%u: the reshape of %s '%s' needs its dims",
+                       d->line, what, d->name);
+    if (open != inside)
+        return err_set(ERR_CONFIG,
+                       "config.pbtxt:%u: dims of %s '%s' have %d open dimensions (-1), its reshape "
+                       "has %d; they must agree",
+                       d->line, what, d->name, open, inside);
+    if (n == m && n >= 0) return ERR_OK;
+    return err_set(ERR_CONFIG,
+                   "config.pbtxt:%u: dims of %s '%s' have %" PRId64
+                   " elements, its reshape has %" PRId64 "; they must agree",
+                   d->line, what, d->name, n, m);
+}
+
+// The model's own shape, with what the reshape fills in.
+static Err narrow_own(const PbtxtTensor *d, bool batch, const char *what, TensorSpec *spec) {
+    PbtxtTensor inside = *d;
+    inside.rank = d->shape_rank;
+    memcpy(inside.dims, d->shape, sizeof inside.dims);
+    spec->own = spec->type;
+    if (spec->own.rank < 0) {
+        spec->own.rank = d->shape_rank + batch;
+        for (int32_t i = 0; i < spec->own.rank && i < TENSOR_MAX_RANK; i++)
+            spec->own.dims[i] = DIM_UNKNOWN;
+    }
+    if (spec->own.rank > TENSOR_MAX_RANK || d->rank + batch > TENSOR_MAX_RANK)
+        return err_set(ERR_CONFIG, "config.pbtxt:%u: %s '%s' has more than %d dimensions", d->line,
+                       what, d->name, TENSOR_MAX_RANK);
+    TensorSpec own = {.type = spec->own};
+    TRY(narrow(&inside, batch, what, &own));
+    spec->own = own.type;
+    return ERR_OK;
+}
+
+// Clients see the dims of config.pbtxt. A dimension that is open there and in the reshape, but not
+// in the model, has the model's size.
+static Err narrow_reshaped(const PbtxtTensor *d, bool batch, const char *what, TensorSpec *spec) {
+    int32_t at = 0;
+    TRY(check_reshape(d, what));
+    TRY(narrow_own(d, batch, what, spec));
+    Tensor seen = spec->own;
+    seen.rank = d->rank + batch;
+    for (int32_t i = 0; i < d->rank; i++) {
+        seen.dims[i + batch] = d->dims[i];
+        if (d->dims[i] >= 0) continue;
+        while (d->shape[at] >= 0) at++;
+        seen.dims[i + batch] = spec->own.dims[batch + at++];
+    }
+    spec->type = seen;
+    spec->reshaped = true;
+    return ERR_OK;
+}
+
 static Err narrow_all(const PbtxtTensor *all, uint32_t n, bool batch, const char *what,
                       const TensorSpec *specs, uint32_t n_specs) {
     for (uint32_t i = 0; i < n; i++) {
@@ -69,7 +140,9 @@ static Err narrow_all(const PbtxtTensor *all, uint32_t n, bool batch, const char
         if (k == n_specs)
             return err_set(ERR_CONFIG, "config.pbtxt:%u: the model has no %s '%s'", all[i].line,
                            what, all[i].name);
-        TRY(narrow(&all[i], batch, what, (TensorSpec *)(uintptr_t)&specs[k]));
+        TensorSpec *spec = (TensorSpec *)(uintptr_t)&specs[k];
+        TRY(all[i].reshaped && !spec->reshaped ? narrow_reshaped(&all[i], batch, what, spec)
+                                               : narrow(&all[i], batch, what, spec));
     }
     return ERR_OK;
 }
@@ -138,6 +211,7 @@ void model_version_set_outputs(ModelVersion *mv, const PreparedModel *s) {
         TensorSpec   *spec = (TensorSpec *)(uintptr_t)&mv->signature.outputs[i];
         const Tensor *t = &s->shaped->values[g->outputs[i]];
         if (spec->type.dtype == DT_NONE) spec->type.dtype = t->dtype;
+        if (spec->reshaped) continue;
         if (spec->type.rank < 0 && t->rank >= 0) {
             spec->type = tensor_of(spec->type.dtype, t->rank, t->dims, NULL);
             for (int32_t d = 0; d < t->rank; d++)

@@ -73,14 +73,18 @@ Err model_version_open(ModelRegistry *r, const Config *from, const ConfigModel *
 static void free_memory(ModelVersion *mv) {
     bool leaked = false;
     for (uint32_t i = 0; i < mv->n_shapes; i++) {
+        shaped_program_drop(&mv->shapes[i]);
         compiled_shape_leave(&mv->shapes[i]);
         leaked = leaked || mv->shapes[i].leaked;
     }
+    registry_lock_engine(mv->registry);
     if (mv->info.job_tenant != UINT32_MAX)
         node_live_leave(mv->registry->o.engine, mv->info.job_tenant);
+    registry_unlock_engine(mv->registry);
     mv->info.job_tenant = UINT32_MAX;
     mv->shapes = NULL;
-    mv->n_shapes = 0;
+    mv->programs = NULL;
+    mv->n_shapes = mv->n_programs = 0;
     if (leaked) mv->arena = (Arena){0};
     source_finish(&mv->source);
     arena_finish(&mv->arena);
@@ -96,7 +100,8 @@ void model_version_free(ModelVersion *mv) {
 }
 
 static Err check_cancelled(const ModelVersion *mv) {
-    return atomic_load(&mv->cancelled) ? err_set(ERR_ARG, "loading was cancelled") : ERR_OK;
+    return atomic_load(&mv->cancelled) == WORK_STOP ? err_set(ERR_ARG, "loading was cancelled")
+                                                    : ERR_OK;
 }
 
 // A file with a new date but the same hash is the same model, unless it has external data.
@@ -105,23 +110,29 @@ static bool is_same(const ModelVersion *mv) {
            is(mv->previous_sha256, mv->source.sha256);
 }
 
-// Compiles for the likely shapes: open dimensions are 1, or 224 for the sides of an image where 1
-// does not work. If neither compiles, the first request decides.
+static bool is_open_image(const Tensor *t) {
+    return t->rank == 4 && t->dims[1] > 0 && t->dims[2] < 0 && t->dims[3] < 0;
+}
+
+// Compiles for the likely shapes: open dimensions are 1, or 224 for the sides of an image, unless
+// only the other works. If neither compiles, the first request decides. All other shapes are
+// compared with these.
 static Err compile_first(ModelVersion *mv) {
     const ModelSignature *p = &mv->signature;
     Tensor               *guess = arena_try_new(&mv->arena, Tensor, p->n_inputs);
-    bool                  known = true;
+    bool                  known = true, image = false;
     if (guess == NULL) return err_set(ERR_LIMIT, "too many inputs");
     for (uint32_t i = 0; i < p->n_inputs; i++) {
-        guess[i] = p->inputs[i].type;
+        guess[i] = p->inputs[i].reshaped ? p->inputs[i].own : p->inputs[i].type;
         known = known && guess[i].rank >= 0;
+        image = image || is_open_image(&guess[i]);
         for (int32_t d = 0; d < guess[i].rank; d++)
             if (guess[i].dims[d] < 0) guess[i].dims[d] = guess[i].rank == 4 && d > 1 ? 224 : 1;
     }
-    Err e = known ? compiled_shape_compile(&mv->shapes[0], NULL) : ERR_OK;
+    Err e = known ? compiled_shape_compile(&mv->shapes[0], image ? guess : NULL) : ERR_OK;
     if (e != ERR_OK && mv->source.open) {
         TRY(check_cancelled(mv));
-        e = compiled_shape_compile(&mv->shapes[0], guess);
+        e = compiled_shape_compile(&mv->shapes[0], image ? NULL : guess);
         if (e != ERR_OK && e != ERR_LIMIT) return ERR_OK;
     }
     return e;
@@ -141,6 +152,7 @@ static Err load(void *self) {
     TRY(check_cancelled(mv));
     TRY(model_version_signature(mv));
     TRY(compiled_shape_init(mv));
+    TRY(shaped_program_init(mv));
     TRY(compile_first(mv));
     return check_cancelled(mv);
 }
@@ -151,7 +163,17 @@ static Err join_jobs(ModelVersion *mv) {
     NodeTenant           t = {.name = mv->info.name,
                               .qos_ns = model_version_target(mv, s),
                               .priority = compiled_shape_priority(mv->info.class)};
-    return node_live_join_jobs(mv->registry->o.engine, &t, &mv->info.job_tenant);
+    registry_lock_engine(mv->registry);
+    Err e = node_live_join_jobs(mv->registry->o.engine, &t, &mv->info.job_tenant);
+    registry_unlock_engine(mv->registry);
+    return e;
+}
+
+static Err set_policy(ModelRegistry *r) {
+    registry_lock_engine(r);
+    Err e = registry_set_policy(r);
+    registry_unlock_engine(r);
+    return e;
 }
 
 static Err settle_load(void *self, Err e) {
@@ -161,7 +183,7 @@ static Err settle_load(void *self, Err e) {
         if (e == ERR_OK && mv->shapes[0].is_prepared)
             e = compiled_shape_join(&mv->shapes[0]);
         else if (e == ERR_OK)
-            e = registry_set_policy(mv->registry);
+            e = set_policy(mv->registry);
     }
     if (e != ERR_OK || mv->same) {
         char why[MODEL_VERSION_WHY];
@@ -241,7 +263,7 @@ static void load_begun(void *self) {
     ModelRegistry *r = mv->registry;
     mv->info.load_number = ++r->n_begun;
     mv->info.load_count = r->n_queued;
-    if (!atomic_load(&mv->cancelled)) notify_changed(mv);
+    if (atomic_load(&mv->cancelled) != WORK_STOP) notify_changed(mv);
 }
 
 static void count_loaded(ModelRegistry *r) {
@@ -252,7 +274,7 @@ static void loaded(void *self, Err e, const char *why) {
     ModelVersion *mv = self;
     mv->loading = false;
     count_loaded(mv->registry);
-    if (atomic_load(&mv->cancelled)) {
+    if (atomic_load(&mv->cancelled) == WORK_STOP) {
         complete(mv, "unloaded while loading");
         model_version_retire(mv);
     } else if (mv->previous != NULL && (e != ERR_OK || mv->same)) {
@@ -306,6 +328,8 @@ bool model_version_busy(const ModelVersion *mv) {
     bool busy = mv->loading || mv->leaving;
     for (uint32_t i = 0; !busy && i < mv->n_shapes; i++)
         busy = mv->shapes[i].state == COMPILED_SHAPE_COMPILING;
+    for (uint32_t i = 0; !busy && i < mv->n_programs; i++)
+        busy = mv->programs[i].state == SHAPED_PROGRAM_MAKING;
     return busy;
 }
 
@@ -324,7 +348,7 @@ void model_version_unpinned(ModelVersion *mv) {
 
 void model_version_retire(ModelVersion *mv) {
     if (mv->loading) {
-        atomic_store(&mv->cancelled, true);
+        atomic_store(&mv->cancelled, WORK_STOP);
         return;
     }
     mv->info.state = MODEL_UNLOADING;
@@ -353,6 +377,7 @@ static uint64_t resident_bytes(void) {
 
 static uint64_t used_bytes(const ModelVersion *mv) {
     uint64_t sum = mv->source.open ? mv->source.weight_bytes : 0;
+    sum += packed_weights_bytes(mv->source.packed);
     for (uint32_t i = 0; i < mv->n_shapes; i++) sum += mv->shapes[i].memory_bytes;
     return sum;
 }

@@ -93,14 +93,20 @@ static Err add_tensor(PbtxtReader *r, const PbtxtField *f, PbtxtTensor *list, ui
     return ERR_OK;
 }
 
+static Err begin_reshape(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *list, uint32_t n) {
+    if (n == 0) return ERR_OK;
+    if (list[n - 1].reshaped) return invalid(r, f, "given twice");
+    list[n - 1].reshaped = true;
+    return ERR_OK;
+}
+
 static Err field_open(PbtxtReader *r, uint32_t id, const PbtxtField *f) {
     Pbtxt *p = r->out;
     switch ((PbtxtId)id) {
     case FIELD_INPUT: return add_tensor(r, f, p->inputs, &p->n_inputs);
     case FIELD_OUTPUT: return add_tensor(r, f, p->outputs, &p->n_outputs);
-    case FIELD_INPUT_RESHAPE:
-    case FIELD_OUTPUT_RESHAPE:
-        return warn(r, f->line, "reshape has no effect: clients use the model's own shapes");
+    case FIELD_INPUT_RESHAPE: return begin_reshape(r, f, p->inputs, p->n_inputs);
+    case FIELD_OUTPUT_RESHAPE: return begin_reshape(r, f, p->outputs, p->n_outputs);
     case FIELD_ALL: p->policy = PBTXT_ALL_VERSIONS; return ERR_OK;
     case FIELD_SPECIFIC: p->policy = PBTXT_SPECIFIC_VERSIONS; return ERR_OK;
     case FIELD_LATEST: p->policy = PBTXT_LATEST_VERSIONS; return ERR_OK;
@@ -132,12 +138,13 @@ static Err set_type(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *t) {
     return invalid(r, f, "unknown data type; write TYPE_FP32, TYPE_INT64, TYPE_STRING, ...");
 }
 
-static Err add_dim(const PbtxtReader *r, const PbtxtField *f, PbtxtTensor *t, int64_t number) {
+static Err add_dim(const PbtxtReader *r, const PbtxtField *f, int64_t number, int32_t *rank,
+                   int64_t *dims) {
     if (number < -1 || number == 0 || number > INT64_C(1) << 40)
         return invalid(r, f, "a dimension is -1 or above 0");
-    if (t->rank < 0) t->rank = 0;
-    if (t->rank == TENSOR_MAX_RANK) return invalid(r, f, "more than 8 dimensions");
-    t->dims[t->rank++] = number;
+    if (*rank < 0) *rank = 0;
+    if (*rank == TENSOR_MAX_RANK) return invalid(r, f, "more than 8 dimensions");
+    dims[(*rank)++] = number;
     return ERR_OK;
 }
 
@@ -173,7 +180,9 @@ static Err tensor_value(PbtxtReader *r, uint32_t id, const PbtxtField *f, int64_
     case FIELD_INPUT_TYPE:
     case FIELD_OUTPUT_TYPE: return set_type(r, f, t);
     case FIELD_INPUT_DIMS:
-    case FIELD_OUTPUT_DIMS: return add_dim(r, f, t, number);
+    case FIELD_OUTPUT_DIMS: return add_dim(r, f, number, &t->rank, t->dims);
+    case FIELD_INPUT_RESHAPE_SHAPE:
+    case FIELD_OUTPUT_RESHAPE_SHAPE: return add_dim(r, f, number, &t->shape_rank, t->shape);
     case FIELD_INPUT_FORMAT: return set_format(r, f, t);
     case FIELD_OUTPUT_LABELS: return set_labels(r, f, t);
     case FIELD_INPUT_OPTIONAL: t->optional = number != 0; return ERR_OK;

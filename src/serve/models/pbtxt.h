@@ -23,6 +23,9 @@ typedef struct PbtxtTensor {
     int32_t     rank;               // RANK_UNKNOWN: not given
     int64_t dims[TENSOR_MAX_RANK];  // -1: open; without the batch dimension if max_batch_size > 0
     bool    optional;
+    bool    reshaped;  // clients see dims, the model has shape
+    int32_t shape_rank;
+    int64_t shape[TENSOR_MAX_RANK];
     PbtxtFormat format;  // of an input: order of an image's dimensions, for clients
     const char *labels;  // of an output: file of class names beside config.pbtxt; NULL: none
     uint32_t    line;

@@ -9,17 +9,20 @@
 
 #define YEAR_NS INT64_C(31536000000000000)
 
-enum { NAMES_SHIFT = 24 };
+enum { NAMES_SHIFT = 24, SCRATCH_FIRST = 1 << 23, SCRATCH_SHIFT = 37 };
 
 static Err open_registry(ModelRegistry *r, const ModelRegistryOptions *o) {
     r->o = *o;
     TRY(arena_init(&r->names, (size_t)1 << NAMES_SHIFT));
+    TRY(arena_init_growing(&r->scratch, SCRATCH_FIRST, (size_t)1 << SCRATCH_SHIFT));
+    TRY(loader_create(&r->shaper, o->loop));
     return loader_create(&r->loader, o->loop);
 }
 
 Err registry_create(ModelRegistry **out, const ModelRegistryOptions *o) {
     ModelRegistry *r = calloc(1, sizeof *r);
     if (r == NULL) return err_set(ERR_LIMIT, "out of memory for the model registry");
+    CHECK(pthread_mutex_init(&r->engine_lock, NULL) == 0);
     Err e = open_registry(r, o);
     if (e != ERR_OK) {
         registry_destroy(r);
@@ -31,6 +34,10 @@ Err registry_create(ModelRegistry **out, const ModelRegistryOptions *o) {
     return ERR_OK;
 }
 
+void registry_lock_engine(ModelRegistry *r) { CHECK(pthread_mutex_lock(&r->engine_lock) == 0); }
+
+void registry_unlock_engine(ModelRegistry *r) { CHECK(pthread_mutex_unlock(&r->engine_lock) == 0); }
+
 static void drop_load_waiters(ModelVersion *mv) {
     while (mv->load_waiters != NULL) {
         LoadWaiter *c = mv->load_waiters;
@@ -39,13 +46,19 @@ static void drop_load_waiters(ModelVersion *mv) {
     }
 }
 
+static void cancel(ModelVersion *mv) {
+    atomic_store(&mv->cancelled, WORK_STOP);
+    compiled_shape_cancel(mv);
+}
+
 void registry_destroy(ModelRegistry *r) {
     if (r == NULL) return;
-    for (ModelVersion *mv = r->detached; mv != NULL; mv = mv->next_detached)
-        atomic_store(&mv->cancelled, true);
-    for (uint32_t i = 0; i < r->n_listed; i++) atomic_store(&r->listed[i]->cancelled, true);
+    for (ModelVersion *mv = r->detached; mv != NULL; mv = mv->next_detached) cancel(mv);
+    for (uint32_t i = 0; i < r->n_listed; i++) cancel(r->listed[i]);
     loader_destroy(r->loader);
-    r->loader = NULL;
+    loader_destroy(r->shaper);
+    r->loader = r->shaper = NULL;
+    if (r->o.loop != NULL) loop_disarm(r->o.loop, &r->sweep);
     while (r->n_listed > 0) {
         drop_load_waiters(r->listed[0]);
         model_version_free(r->listed[0]);
@@ -59,6 +72,8 @@ void registry_destroy(ModelRegistry *r) {
     registry_free_unused_configs(r);
     free(r->listed);
     arena_finish(&r->names);
+    arena_finish(&r->scratch);
+    CHECK(pthread_mutex_destroy(&r->engine_lock) == 0);
     free(r);
 }
 

@@ -89,20 +89,29 @@ typedef enum ShapeLookup {
     SHAPE_READY,
     SHAPE_COMPILING,
     SHAPE_INVALID,
-    SHAPE_TOO_LARGE
+    SHAPE_TOO_LARGE,
+    SHAPE_CROWDED  // other requests hold the memory that it needs: retry later
 } ShapeLookup;
 
-// The engine tenant compiled for these input shapes. COMPILING: call again from when->run, which
-// runs once compilation has ended. INVALID, TOO_LARGE: err_why() says why.
-ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *inputs,
-                                LoopPost *when, uint32_t *tenant);
+// How requests of certain input shapes run. Several shapes share an engine tenant.
+typedef struct ServedShape {
+    uint32_t              tenant;
+    const Program        *program;    // for these shapes; NULL: the tenant's
+    TimeNs                target_ns;  // latency target: target_x_isolated depends on the shape
+    struct CompiledShape *compiled;   // of the registry, as the next one
+    struct ShapedProgram *shaped;
+} ServedShape;
+
+// How these input shapes are served. COMPILING: call again from when->run, which runs once
+// compilation has ended. INVALID, TOO_LARGE, CROWDED: err_why() says why.
+// held: bytes that the request itself has taken from the memory of its model.
+ShapeLookup registry_find_shape(ModelRegistry *r, ModelInfo *s, const Tensor *inputs, size_t held,
+                                LoopPost *when, ServedShape *out);
 void        registry_cancel_wait(ModelRegistry *r, ModelInfo *s,
                                  LoopPost *when);  // the request was cancelled
 // Once for each SHAPE_READY, when the engine has finished the request or it was not submitted. Only
 // shapes without requests are evicted.
-void registry_release_shape(ModelRegistry *r, ModelInfo *s, uint32_t tenant);
-// Latency target of requests with this tenant's shapes: target_x_isolated depends on the shape.
-TimeNs registry_target_ns(const ModelInfo *s, uint32_t tenant);
+void registry_release_shape(ModelRegistry *r, ModelInfo *s, const ServedShape *shape);
 
 typedef enum ModelResult { MODEL_WORKED, MODEL_FAILED, MODEL_STUCK } ModelResult;
 // Result of a computed request: `quarantine` failures in a row put the version into quarantine. A

@@ -1,13 +1,15 @@
-// Internals of the registry: ModelVersions, and CompiledShapes (a version compiled for certain
-// input shapes).
+// Internals of the registry: ModelVersions, CompiledShapes (a version compiled for certain input
+// shapes, a tenant of the engine) and ShapedPrograms (for smaller shapes, run by such a tenant).
 //
 // The loop's thread owns everything. While a loader job runs, the job alone uses the version's
 // source and the shape's prepared model.
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "node/prepared_model.h"
+#include "node/prepared_shape.h"
 #include "serve/models/registry.h"
 #include "serve/models/loader.h"
 
@@ -31,8 +33,9 @@ typedef enum CompiledShapeState {
 typedef struct CompiledShape {
     ModelVersion      *owner;
     CompiledShapeState state;
-    bool               large;   // FAILED: it is too large
-    Tensor            *shapes;  // [inputs] shapes it is compiled for
+    bool               large;    // FAILED: it is too large
+    bool               crowded;  // FAILED: other requests held the memory that it needs
+    Tensor            *shapes;   // [inputs] shapes it is compiled for
     PreparedModel      prepared;
     bool               is_prepared, joined;
     bool               in_policy;  // the engine's policy has been set up with it
@@ -40,16 +43,53 @@ typedef struct CompiledShape {
     uint32_t tenant;   // in the engine
     uint32_t running;  // requests using it
     uint64_t used;     // registry.uses at its last use, for LRU eviction
-    TimeNs   retry;    // FAILED: compiled again from this time on
+    TimeNs   used_at;
+    TimeNs   retry;  // FAILED: compiled again from this time on
     TimeNs   target_ns;
-    _Atomic uint64_t memory_bytes;
-    size_t           charged;  // of it to the memory of the model's requests
-    LoopPost        *waiters;
-    _Atomic bool     deserted;  // all waiters have left
-    bool             skipped;   // it was not compiled, as it was deserted
-    LoaderJob        job;
-    char             why[MODEL_VERSION_WHY];
+    _Atomic uint64_t      memory_bytes;
+    size_t                charged;  // of it to the memory of the model's requests
+    uint64_t              limit;    // bytes that one run could have when it was last compiled
+    uint64_t              alone;    // the same, had there been no other requests
+    uint64_t              needed;   // bytes of one run, as far as known
+    size_t                held;     // bytes of the request for which it is compiled
+    struct CompiledShape *instead;  // compiled once this one is evicted; NULL: none
+    LoopPost             *waiters;
+    LoopTimer             desertion;  // while it is compiled without waiters
+    WorkFlag              stop;   // it has no waiters: compiling ends. Cleared before the next time
+    bool                  begun;  // the loader compiles it
+    bool                  calling;  // its waiters are told that it failed
+    LoaderJob             job;
+    char                  why[MODEL_VERSION_WHY];
 } CompiledShape;
+
+typedef enum ShapedProgramState {
+    SHAPED_PROGRAM_FREE,
+    SHAPED_PROGRAM_MAKING,
+    SHAPED_PROGRAM_READY,
+    SHAPED_PROGRAM_MISFIT,  // the compiled shape's tenant cannot run it: these shapes need their
+                            // own
+    SHAPED_PROGRAM_FAILED
+} ShapedProgramState;
+
+// A program for shapes that the tenant of a compiled shape runs.
+typedef struct ShapedProgram {
+    ModelVersion         *owner;
+    ShapedProgramState    state;
+    CompiledShape        *of;
+    Tensor               *shapes;    // [inputs]
+    PreparedShape         prepared;  // READY
+    bool                  fits;
+    uint32_t              running;  // requests using it
+    uint64_t              used;     // registry.uses at its last use
+    TimeNs                retry;    // FAILED, MISFIT: made again from this time on
+    size_t                charged;  // to the memory of the model's requests
+    bool                  large;    // FAILED: it is too large
+    size_t                lacked;   // FAILED: bytes that other requests held; 0: for other reasons
+    LoopPost             *waiters;
+    struct ShapedProgram *next;  // in the owner's list of pending ones
+    LoaderJob             job;
+    char                  why[MODEL_VERSION_WHY];
+} ShapedProgram;
 
 struct ModelVersion {
     ModelInfo      info;
@@ -60,6 +100,11 @@ struct ModelVersion {
     SourceStamp    stamp;   // of the loaded file
     CompiledShape *shapes;  // [n_shapes]
     uint32_t       n_shapes;
+    ShapedProgram *programs;                // [n_programs]
+    ShapedProgram *making;                  // with the shaper now
+    ShapedProgram *pending, *last_pending;  // to be made after it
+    uint32_t       n_programs;
+    Tensor        *bucket;         // [inputs] of shape_bucket
     CompiledShape *last;           // used by the last request
     LoopPost      *shape_waiters;  // requests waiting for a shape to become unused
     uint32_t       pins, failures;
@@ -71,7 +116,7 @@ struct ModelVersion {
     bool           listed;                        // in its slot and in registry.listed
     bool           retiring;   // unloaded once another version of the model is ready
     bool           unloaded;   // by request; stays listed as UNAVAILABLE
-    _Atomic bool   cancelled;  // while loading
+    WorkFlag       cancelled;  // while loading
     LoadWaiter    *load_waiters;
     ModelVersion  *replacement, *previous;  // being loaded to replace it; replaced by it
     ModelVersion  *next;                    // in its slot, newest first
@@ -105,6 +150,9 @@ struct ModelRegistry {
     const Config        *config;
     OwnConfig           *own;
     Loader              *loader;
+    Loader              *shaper;       // compiles shapes for waiting requests, in milliseconds
+    Arena                scratch;      // of the shaper
+    pthread_mutex_t      engine_lock;  // held to change the engine's tenants and policy
     ModelSlot            slots[REGISTRY_SLOTS];
     uint32_t             n_slots;
     uint16_t       slot_index[2 * REGISTRY_SLOTS];  // open-addressing hash table: slot + 1, or 0
@@ -117,6 +165,7 @@ struct ModelRegistry {
     bool           open;   // registry_create has returned: `changed` is called
     bool           begun;  // the first configuration is loading or loaded
     LoaderJob      quiet;
+    LoopTimer      sweep;  // see idle_shapes.c
 };
 
 static inline ModelVersion *model_version_of(const ModelInfo *s) {
@@ -156,6 +205,27 @@ MUST_USE Err compiled_shape_warm(CompiledShape *cs, bool *changed);
 MUST_USE Err compiled_shape_init(ModelVersion *mv);
 MUST_USE Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes);
 MUST_USE Err compiled_shape_join(CompiledShape *cs);
-void         compiled_shape_leave(CompiledShape *cs);      // leaves the engine, frees its memory
+void         compiled_shape_leave(CompiledShape *cs);  // leaves the engine, frees its memory
+void         compiled_shape_cancel(ModelVersion *mv);  // on the loop: those being compiled end
+void         compiled_shape_drop(CompiledShape *cs);   // on the loop: one without requests
+// The first one made: times of others are scaled from its own. NULL: none.
+const CompiledShape *compiled_shape_base(const ModelVersion *mv);
+ShapeLookup compiled_shape_find(ModelVersion *mv, const Tensor *inputs, size_t held, LoopPost *when,
+                                CompiledShape **out);
+bool        compiled_shape_matches(const Tensor *shapes, const Tensor *inputs, uint32_t n);
+void        compiled_shape_release(CompiledShape *cs);  // a use has ended
+void        registry_wake(ModelRegistry *r, LoopPost **waiters);
+bool        registry_unlink(LoopPost **list, const LoopPost *when);
+// registry.c, on the loader's threads: one at a time changes the engine.
+void registry_lock_engine(ModelRegistry *r);
+void registry_unlock_engine(ModelRegistry *r);
+
+// shaped_program.c, on the loop's thread.
+MUST_USE Err shaped_program_init(ModelVersion *mv);
+void shaped_program_drop(const CompiledShape *cs);  // all that its tenant runs; none is in use
+
 MUST_USE Err registry_set_policy(const ModelRegistry *r);  // for the tenants that have joined
 double       compiled_shape_priority(ModelClass c);
+
+// idle_shapes.c. On the loop, when a shape that a request brought is ready.
+void idle_shapes_watch(ModelRegistry *r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/models/pbtxt.h"
 #include "serve/models/registry_int.h"
 
 static bool same_int(int64_t a, int64_t b) { return a == b; }
@@ -11,8 +12,27 @@ static bool same_string(const char *a, const char *b) { return strcmp(a, b) == 0
 #define same_bool  same_int
 #define same__Bool same_int
 
+static bool same_tensors(const PbtxtTensor *a, uint32_t n_a, const PbtxtTensor *b, uint32_t n_b) {
+    bool same = n_a == n_b;
+    for (uint32_t i = 0; same && i < n_a; i++)
+        same = same_string(a[i].name, b[i].name) && a[i].rank == b[i].rank &&
+               a[i].reshaped == b[i].reshaped && a[i].shape_rank == b[i].shape_rank &&
+               memcmp(a[i].dims, b[i].dims, sizeof a[i].dims) == 0 &&
+               memcmp(a[i].shape, b[i].shape, sizeof a[i].shape) == 0;
+    return same;
+}
+
+// Shapes that config.pbtxt declares for clients.
+static bool same_declared(const Pbtxt *a, const Pbtxt *b) {
+    static const Pbtxt none;
+    if (a == NULL) a = &none;
+    if (b == NULL) b = &none;
+    return same_tensors(a->inputs, a->n_inputs, b->inputs, b->n_inputs) &&
+           same_tensors(a->outputs, a->n_outputs, b->outputs, b->n_outputs);
+}
+
 bool registry_same_settings(const ConfigModel *a, const ConfigModel *b) {
-    bool same = true;
+    bool same = same_declared(a->declared, b->declared);
 #define X(name, kind, def, lo, hi, about) same = same && same_##kind(a->set.name, b->set.name);
     TENANT_SETTINGS(X)
 #undef X
@@ -74,7 +94,7 @@ static void move_waiters(ModelVersion *from, ModelVersion *to) {
 
 static void drop_replacement(ModelVersion *mv) {
     if (mv->replacement == NULL) return;
-    atomic_store(&mv->replacement->cancelled, true);
+    atomic_store(&mv->replacement->cancelled, WORK_STOP);
     mv->replacement->previous = NULL;
     mv->replacement = NULL;
 }
@@ -149,7 +169,7 @@ static Err ensure_loaded(ModelRegistry *r, const Config *c, const ConfigModel *m
         mv->info.quarantined = 0;
         return ERR_OK;
     }
-    if (coming != NULL && coming->loading && !atomic_load(&coming->cancelled) &&
+    if (coming != NULL && coming->loading && atomic_load(&coming->cancelled) != WORK_STOP &&
         same_source(coming, m, &stamp)) {
         attach(coming, b);
         return ERR_OK;
@@ -168,7 +188,8 @@ static bool is_named(const Config *c, const ModelVersion *mv) {
 static bool has_successor(const ModelVersion *mv) {
     for (const ModelVersion *o = mv->registry->slots[mv->info.slot].versions; o != NULL;
          o = o->next)
-        if (o != mv && !o->retiring && o->loading && !atomic_load(&o->cancelled)) return true;
+        if (o != mv && !o->retiring && o->loading && atomic_load(&o->cancelled) != WORK_STOP)
+            return true;
     return false;
 }
 

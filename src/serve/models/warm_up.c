@@ -15,7 +15,7 @@ enum { SUBMIT_PAUSE_US = 1000 };
 enum { TRY_RUNS = 12, TRY_NS = 2000000, TRY_MOST_NS = 250000000 };
 
 typedef struct Warm {
-    _Atomic uint32_t answered;
+    _Atomic uint32_t released;
     LiveEnd          end;
     LiveTiming       timing;
 } Warm;
@@ -24,28 +24,37 @@ static void warmed(void *self, const EngineResult *a) {
     Warm *w = self;
     w->end = a->end;
     w->timing = a->timing;
-    atomic_store(&w->answered, 1);
-    futex_wake(&w->answered, 1);
 }
 
-// cores 0: as the policy decides.
+static void released(void *self) {
+    Warm *w = self;
+    atomic_store(&w->released, 1);
+    futex_wake(&w->released, 1);
+}
+
+// Within the memory of a request. cores 0: as the policy decides.
 static Warm warm_once(CompiledShape *cs, TimeNs until, uint32_t cores) {
     NodeLive     *l = cs->owner->registry->o.engine;
     Warm          w = {.end = LIVE_DONE};
     TimeNs        t = clock_monotonic_ns();
+    Budget        memory = {.setting = "request_mb",
+                            .whole = &cs->owner->info.memory,
+                            .most = (size_t)cs->owner->info.config->set.request_mb << 20};
     EngineRequest request = {.tenant = cs->tenant,
                              .arrival = t,
                              .deadline = t + WARM_EACH,
                              .expire = until,
                              .on_miss = ON_MISS_SERVE_LATE,
                              .cores = cores,
+                             .budget = &memory,
                              .done = warmed,
+                             .released = released,
                              .self = &w};
     while (!node_live_submit(l, &request)) {
         if (clock_monotonic_ns() > until) return (Warm){.end = LIVE_FULL};
         (void)usleep(SUBMIT_PAUSE_US);
     }
-    while (atomic_load(&w.answered) == 0) futex_wait(&w.answered, 0);
+    while (atomic_load(&w.released) == 0) futex_wait(&w.released, 0);
     if (w.end == LIVE_DONE) atomic_store_explicit(&cs->owner->worked, true, memory_order_relaxed);
     return w;
 }

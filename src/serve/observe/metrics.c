@@ -159,6 +159,8 @@ void metrics_note(Metrics *m, const Receipt *r) {
     s->causes[receipt_cause(r)]++;
     s->preemptions += r->timing.pauses;
     s->conflicts += r->timing.conflicts;
+    s->yields += r->timing.yields;
+    s->demotions += r->timing.demotions;
     s->degraded += r->timing.degraded;
     s->core_ns += (double)r->timing.core_ns;
     if (was_admitted(r->end)) observe(s, &s->request, &s->latency, receipt_latency(r));

@@ -20,7 +20,7 @@ typedef struct MetricsModel {
     TimeNs         edges[METRICS_EDGES];
     MetricsBuckets request, queue, compute;
     uint64_t       ends[RECEIPT_ENDS], outcomes[RECEIPT_OUTCOMES], causes[RECEIPT_CAUSES];
-    uint64_t       preemptions, conflicts, degraded;
+    uint64_t       preemptions, conflicts, degraded, yields, demotions;
     double         core_ns;
     uint64_t       recent[METRICS_RECENT / 64];  // ring of bits: deadline met
     uint32_t       recent_at, recent_n, recent_met;
@@ -53,7 +53,8 @@ typedef struct MetricsLoad {  // present load of a model, over its versions and 
 typedef struct MetricsText {  // a Prometheus document being written
     const Metrics     *m;
     const MetricsNow  *now;
-    const MetricsLoad *loads;  // [n_models]
+    const MetricsLoad *loads;     // [n_models]
+    uint32_t           n_models;  // when it was begun: models may be added while it is written
     StrBuf             s;
 } MetricsText;
 

@@ -7,9 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/coroutine.h"
 #include "serve/observe/metrics_int.h"
 
-enum { TEXT_BYTES = 64 << 20 };
+// ROW_NS: about the time that the lines of one model in a family take.
+enum { TEXT_BYTES = 64 << 20, ROW_NS = 1000 };
 
 static void put_family_head(StrBuf *s, const char *name, const char *type, const char *help) {
     str_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -47,9 +49,10 @@ static void put_real(MetricsText *t, double x) {
     str_buf_text(&t->s, "\n");
 }
 
-static const MetricsModel *next_model(const Metrics *m, uint32_t *i) {
-    for (; *i < m->n_models; ++*i)
-        if (m->models[*i].model != NULL) return &m->models[(*i)++];
+static const MetricsModel *next_model(const MetricsText *t, uint32_t *i) {
+    coroutine_point(ROW_NS);
+    for (; *i < t->n_models; ++*i)
+        if (t->m->models[*i].model != NULL) return &t->m->models[(*i)++];
     return NULL;
 }
 
@@ -82,7 +85,7 @@ static void put_histogram(MetricsText *t, const char *const names[4], const char
                           size_t offset) {
     const MetricsModel *x;
     put_family_head(&t->s, names[0], "histogram", help);
-    for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;)
+    for (uint32_t i = 0; (x = next_model(t, &i)) != NULL;)
         put_buckets(t, names + 1, x,
                     (const MetricsBuckets *)(const void *)((const char *)x + offset));
 }
@@ -105,7 +108,7 @@ static void put_rows(MetricsText *t, const char *name, const char *help, const c
                      size_t offset, uint32_t n, const char *(*word)(uint32_t)) {
     const MetricsModel *x;
     put_family_head(&t->s, name, "counter", help);
-    for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
+    for (uint32_t i = 0; (x = next_model(t, &i)) != NULL;) {
         const uint64_t *counts = (const uint64_t *)(const void *)((const char *)x + offset);
         for (uint32_t k = 0; k < n; k++) {
             if (word(k) == NULL) continue;
@@ -145,6 +148,8 @@ VALUE(hits, metrics_hit_ratio(x))
 VALUE(attained, metrics_attained(x))
 VALUE(preemptions, x->preemptions)
 VALUE(conflicts, x->conflicts)
+VALUE(yields, x->yields)
+VALUE(demotions, x->demotions)
 VALUE(degraded, x->degraded)
 VALUE(core_seconds, x->core_ns / 1e9)
 VALUE(cores, l->cores)
@@ -170,6 +175,11 @@ static const ModelFamily model_families[] = {
      preemptions},
     {"cotenant_conflicts_total", "counter", "Blocks that ran on fewer cores than requested.",
      conflicts},
+    {"cotenant_yields_total", "counter",
+     "Blocks that ended early because other models waited, of requests that have ended.", yields},
+    {"cotenant_demotions_total", "counter",
+     "Blocks that lost their cores because other models waited, of requests that have ended.",
+     demotions},
     {"cotenant_degraded_total", "counter",
      "Requests moved behind all others for a missed deadline (on_miss: degrade).", degraded},
     {"cotenant_core_seconds_total", "counter", "Core time in blocks.", core_seconds},
@@ -190,7 +200,7 @@ static void put_models(MetricsText *t) {
         const ModelFamily  *row = &model_families[f];
         const MetricsModel *x;
         put_family_head(&t->s, row->name, row->type, row->help);
-        for (uint32_t i = 0; (x = next_model(t->m, &i)) != NULL;) {
+        for (uint32_t i = 0; (x = next_model(t, &i)) != NULL;) {
             start(t, row->name, x->model, NULL, NULL);
             put_real(t, row->value(x, &t->loads[i - 1]));
         }
@@ -212,6 +222,9 @@ static void put_engine(MetricsText *t) {
     const LiveStatus *l = t->now->live;
     if (l == NULL) return;
     put_cores(t, l);
+    put(&t->s, "cotenant_demoted", "gauge",
+        "Requests computed without cores of their own: on idle cores and in a small share.",
+        l->demoted);
     put(&t->s, "cotenant_interference_level", "gauge",
         "Interference level of shared caches and memory.", l->level);
     put(&t->s, "cotenant_throttled", "gauge",
@@ -292,6 +305,10 @@ static void put_loop(MetricsText *t) {
                    (double)c->total / 1e9, (unsigned long long)n);
     put(&t->s, "cotenant_loop_longest_seconds", "gauge", "The longest of these.",
         (double)c->longest / 1e9);
+    put(&t->s, "cotenant_loop_longest_cpu_seconds", "gauge",
+        "CPU time of the one that had most of it.", (double)c->worked / 1e9);
+    put(&t->s, "cotenant_loop_overlong_total", "counter",
+        "Those with more than a millisecond of CPU time.", (double)c->overlong);
 }
 
 static void put_server(MetricsText *t) {
@@ -409,11 +426,13 @@ static void put_labels(StrBuf *s, const char *name, const MetricsRow *r) {
     str_buf_text(s, "\"");
 }
 
-static void put_family(StrBuf *s, const Metrics *m, const Family *f) {
+static void put_family(MetricsText *t, const Family *f) {
+    const MetricsModel *x;
+    StrBuf             *s = &t->s;
     if (f->help != NULL) put_family_head(s, f->name, "counter", f->help);
-    for (uint32_t i = 0; i < m->n_models; i++)
-        for (uint32_t v = 0; v < m->models[i].n_versions; v++) {
-            const MetricsRow *r = &m->models[i].versions[v];
+    for (uint32_t i = 0; (x = next_model(t, &i)) != NULL;)
+        for (uint32_t v = 0; v < x->n_versions; v++) {
+            const MetricsRow *r = &x->versions[v];
             put_labels(s, f->name, r);
             if (f->reason != NULL) str_buf_printf(s, ",reason=\"%s\"", f->reason);
             str_buf_text(s, "} ");
@@ -426,28 +445,28 @@ static void put_family(StrBuf *s, const Metrics *m, const Family *f) {
 static void put_pending(MetricsText *t) {
     const char *name = "nv_inference_pending_request_count";
     put_family_head(&t->s, name, "gauge", "Queued requests.");
-    for (uint32_t i = 0; i < t->m->n_models; i++) {
-        const MetricsModel *x = &t->m->models[i];
-        uint32_t            newest = 0;
+    const MetricsModel *x;
+    for (uint32_t i = 0; (x = next_model(t, &i)) != NULL;) {
+        uint32_t newest = 0;
         if (x->n_versions == 0) continue;
         for (uint32_t v = 1; v < x->n_versions; v++)
             if (x->registered[v] > x->registered[newest]) newest = v;
         put_labels(&t->s, name, &x->versions[newest]);
-        str_buf_printf(&t->s, "} %u\n", t->loads[i].waiting);
+        str_buf_printf(&t->s, "} %u\n", t->loads[i - 1].waiting);
     }
 }
 
 static void put_triton(MetricsText *t) {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        put_family(&t->s, t->m, &families[i]);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) put_family(t, &families[i]);
     put_pending(t);
 }
 
 Err metrics_text(const Metrics *m, const MetricsNow *now, Arena *a, Str *out) {
     MetricsLoad *loads = NULL;
     size_t       mark = a->used;
+    uint32_t     n_models = m->n_models;
     TRY(metrics_loads(m, now->live, now->registry, a, &loads));
-    MetricsText t = {.m = m, .now = now, .loads = loads};
+    MetricsText t = {.m = m, .now = now, .loads = loads, .n_models = n_models};
     str_buf_begin(&t.s, a, TEXT_BYTES);
     put_durations(&t);
     put_counters(&t);

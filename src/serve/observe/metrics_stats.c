@@ -1,10 +1,12 @@
 // The protocol's statistics extension as JSON, with further figures under "cotenant".
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/text.h"
 #include "serve/observe/metrics_int.h"
 
-enum { ROW_BYTES = 16384 };
+// MODEL_NS: about the time that one model takes.
+enum { ROW_BYTES = 16384, MODEL_NS = 8000 };
 
 static void put_sum(StrBuf *s, const char *key, MetricsSum sum) {
     str_buf_printf(s, "\"%s\":{\"count\":%llu,\"ns\":%lld}", key, (unsigned long long)sum.count,
@@ -116,7 +118,7 @@ typedef struct Listing {
     MetricsLoad   *loads;
     Str            name, version;
     StrBuf         text;
-    uint32_t       n;
+    uint32_t       n, n_models;  // n_models: with loads; models may be added meanwhile
 } Listing;
 
 static bool wanted(Str want, const char *have) {
@@ -125,15 +127,17 @@ static bool wanted(Str want, const char *have) {
 
 static void list_one(Listing *l, uint32_t slot, const char *model, const char *version) {
     MetricsRow row;
+    if (slot >= l->n_models) return;
     if (!wanted(l->name, model) || !wanted(l->version, version)) return;
     if (!metrics_read(l->m, slot, version, &row)) return;
     if (l->n++ > 0) str_buf_text(&l->text, ",\n");
     put_row(&l->text, &row);
     put_model(&l->text, &l->m->models[slot], &l->loads[slot]);
+    coroutine_point(MODEL_NS);
 }
 
 static void list_models(Listing *l) {
-    for (uint32_t i = 0; i < l->m->n_models; i++)
+    for (uint32_t i = 0; i < l->n_models; i++)
         for (uint32_t v = 0; l->m->models[i].model != NULL && v < l->m->models[i].n_versions; v++)
             list_one(l, i, l->m->models[i].model, l->m->models[i].versions[v].version);
 }
@@ -149,7 +153,7 @@ Err metrics_stats(const Metrics *m, const ModelRegistry *f, Str name, Str versio
                   Str *out) {
     LiveStatus live = {0};
     bool       known = m->engine != NULL && node_live_status(m->engine, a, &live) == ERR_OK;
-    Listing    l = {.m = m, .name = name, .version = version};
+    Listing    l = {.m = m, .name = name, .version = version, .n_models = m->n_models};
     TRY(metrics_loads(m, known ? &live : NULL, NULL, a, &l.loads));
     str_buf_begin(&l.text, a, (size_t)ROW_BYTES * REGISTRY_SLOTS);
     str_buf_text(&l.text, "{\"model_stats\":[");

@@ -20,10 +20,11 @@ Err rest_create(Rest **out, const RestOptions *o) {
     if (r == NULL) return err_set(ERR_LIMIT, "out of memory for the REST front end");
     r->o = *o;
     Err e = arena_init(&r->scratch, SCRATCH);
+    if (e == ERR_OK) e = rest_pages_open(r);
     if (e == ERR_OK)
         *out = r;
     else
-        free(r);
+        rest_destroy(r);
     return e;
 }
 
@@ -31,6 +32,7 @@ void rest_destroy(Rest *r) {
     if (r == NULL) return;
     if (r->trace != NULL) rest_free(r->trace_call);
     engine_trace_destroy(r->trace);
+    rest_pages_close(r);
     for (RestCall *c = r->free, *next = NULL; c != NULL; c = next) {
         next = c->next;
         free(c);
@@ -55,6 +57,7 @@ static RestCall *open_call(Rest *r, Exchange *x) {
 void rest_free(RestCall *c) {
     Rest *r = c->rest;
     engine_trace_destroy(c->trace);
+    rest_page_free(c->page);
     free(c->text);
     c->next = r->free;
     r->free = c;
@@ -83,8 +86,8 @@ void rest_text(RestCall *c, uint32_t status, const char *type, const char *text,
     put(c, status, type, c->text, len, NULL, NULL);
 }
 
-void rest_trace(RestCall *c, Str text) {
-    put(c, 200, "application/json", text.at, text.len, NULL, NULL);
+void rest_piece(RestCall *c, const char *type, Str text) {
+    put(c, 200, type, text.at, text.len, NULL, NULL);
 }
 
 void rest_json(RestCall *c, uint32_t status, json_t *doc) {

@@ -18,6 +18,7 @@ typedef struct RestOptions {
     Metrics             *metrics;
     RequestHistory      *history;
     NodeLive            *engine;
+    Budget              *memory;  // of all requests
     const ServeSettings *set;
     bool (*ready)(const void *self);  // whether the server is ready for requests
     // Fills in the names and counts of the listeners, and of the log.

@@ -9,17 +9,24 @@ static json_t *dims_json(const Tensor *t, bool batched) {
     return dims;
 }
 
+static json_t *with_reshape(json_t *tensor, const TensorSpec *spec, bool batched) {
+    if (spec->reshaped)
+        json_object_set_new(tensor, "reshape",
+                            json_pack("{s:o}", "shape", dims_json(&spec->own, batched)));
+    return tensor;
+}
+
 static json_t *inputs_json(const ModelInfo *s, bool batched) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < s->signature.n_inputs; i++) {
         const TensorSpec *spec = &s->signature.inputs[i];
         uint32_t          number;
-        json_array_append_new(
-            list, json_pack("{s:s,s:s,s:s,s:o,s:b,s:b,s:b}", "name", spec->name, "data_type",
-                            metadata_triton_type(spec->type.dtype, &number), "format",
-                            metadata_format(s, spec->name, &number), "dims",
-                            dims_json(&spec->type, batched), "is_shape_tensor", 0,
-                            "allow_ragged_batch", 0, "optional", (int)spec->optional));
+        json_t *input = json_pack("{s:s,s:s,s:s,s:o,s:b,s:b,s:b}", "name", spec->name, "data_type",
+                                  metadata_triton_type(spec->type.dtype, &number), "format",
+                                  metadata_format(s, spec->name, &number), "dims",
+                                  dims_json(&spec->type, batched), "is_shape_tensor", 0,
+                                  "allow_ragged_batch", 0, "optional", (int)spec->optional);
+        json_array_append_new(list, with_reshape(input, spec, batched));
     }
     return list;
 }
@@ -31,11 +38,11 @@ static json_t *outputs_json(const ModelInfo *s, bool batched) {
         const PbtxtTensor *declared = metadata_declared(s, false, spec->name);
         bool               labels = declared != NULL && declared->labels != NULL;
         uint32_t           number;
-        json_array_append_new(list,
-                              json_pack("{s:s,s:s,s:o,s:s,s:b}", "name", spec->name, "data_type",
-                                        metadata_triton_type(spec->type.dtype, &number), "dims",
-                                        dims_json(&spec->type, batched), "label_filename",
-                                        labels ? declared->labels : "", "is_shape_tensor", 0));
+        json_t *output = json_pack("{s:s,s:s,s:o,s:s,s:b}", "name", spec->name, "data_type",
+                                   metadata_triton_type(spec->type.dtype, &number), "dims",
+                                   dims_json(&spec->type, batched), "label_filename",
+                                   labels ? declared->labels : "", "is_shape_tensor", 0);
+        json_array_append_new(list, with_reshape(output, spec, batched));
     }
     return list;
 }

@@ -6,7 +6,11 @@
 #include "base/json.h"
 #include "serve/models/model_override.h"
 #include "serve/server_metadata.h"
+#include "serve/observe/str_buf.h"
 #include "serve/rest/rest_int.h"
+
+// INDEX_NS: time that one row of the index takes.
+enum { INDEX_BYTES = 16 << 20, INDEX_NS = 1000 };
 
 json_t *rest_shape_json(const Tensor *t) {
     json_t *dims = json_array();
@@ -60,23 +64,23 @@ static json_t *models_json(const ModelRegistry *f) {
     return json_pack("{s:o}", "models", list);
 }
 
+static Str part_of(const char *text) {
+    return text[0] != '\0' ? (Str){text, strlen(text)} : (Str){0};
+}
+
+static Err write_stats(RestCall *c, Arena *a, Str *out) {
+    const RestOptions *o = &c->rest->o;
+    return metrics_stats(o->metrics, o->registry, part_of(c->route.name), part_of(c->route.version),
+                         a, out);
+}
+
 static void send_stats(RestCall *c) {
-    Rest *r = c->rest;
-    Str   out, name = {c->route.name, strlen(c->route.name)};
-    Str   version = {c->route.version, strlen(c->route.version)};
-    if (name.len > 0 && registry_find(r->o.registry, name, version) == NULL) {
-        char why[METADATA_UNKNOWN];
+    Str  name = part_of(c->route.name), version = {c->route.version, strlen(c->route.version)};
+    char why[METADATA_UNKNOWN];
+    if (name.at != NULL && registry_find(c->rest->o.registry, name, version) == NULL)
         rest_error(c, 404, 0, metadata_unknown(name, version, why));
-        return;
-    }
-    if (name.len == 0) name.at = NULL;
-    if (version.len == 0) version.at = NULL;
-    arena_rewind(&r->scratch, 0);
-    Err e = metrics_stats(r->o.metrics, r->o.registry, name, version, &r->scratch, &out);
-    if (e == ERR_OK)
-        rest_text(c, 200, "application/json", out.at, out.len);
     else
-        rest_error(c, 503, 1, err_why());
+        rest_page(c, "application/json", write_stats);
 }
 
 static void send_ready(RestCall *c, bool yes, const char *why_not) {
@@ -139,22 +143,41 @@ static bool only_ready(const RestCall *c, bool *out) {
     return ok;
 }
 
-static void send_index(RestCall *c) {
+static void put_member(StrBuf *s, const char *before, const char *value) {
+    str_buf_text(s, before);
+    str_buf_json(s, value);
+}
+
+static void put_version(StrBuf *s, const ModelInfo *m, bool first) {
+    put_member(s, first ? "{\"name\":" : ",{\"name\":", m->name);
+    put_member(s, ",\"version\":", m->version);
+    put_member(s, ",\"state\":", metadata_state(m->state));
+    put_member(s, ",\"reason\":", m->reason != NULL ? m->reason : "");
+    str_buf_text(s, "}");
+}
+
+static Err write_index(RestCall *c, Arena *a, Str *out) {
     const ModelRegistry *f = c->rest->o.registry;
-    bool                 ready;
-    if (!only_ready(c, &ready)) {
-        rest_error(c, 400, 0, "body is not {\"ready\":true|false}");
-        return;
-    }
-    json_t *list = json_array();
+    StrBuf               s;
+    bool                 first = true;
+    str_buf_begin(&s, a, INDEX_BYTES);
+    str_buf_text(&s, "[");
     for (uint32_t i = 0; i < registry_count(f); i++) {
-        const ModelInfo *s = registry_at(f, i);
-        if (ready && s->state != MODEL_READY) continue;
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", s->name, "version",
-                                              s->version, "state", metadata_state(s->state),
-                                              "reason", s->reason != NULL ? s->reason : ""));
+        const ModelInfo *m = registry_at(f, i);
+        if (c->only_ready && m->state != MODEL_READY) continue;
+        put_version(&s, m, first);
+        first = false;
+        coroutine_point(INDEX_NS);
     }
-    rest_json(c, 200, list);
+    str_buf_text(&s, "]");
+    return str_buf_end(&s, out);
+}
+
+static void send_index(RestCall *c) {
+    if (only_ready(c, &c->only_ready))
+        rest_page(c, "application/json", write_index);
+    else
+        rest_error(c, 400, 0, "body is not {\"ready\":true|false}");
 }
 
 static void changed(void *self, const char *why) {
@@ -211,22 +234,16 @@ void rest_admin(RestCall *c) {
         registry_unload(f, c->route.name, changed, c);
 }
 
-static void send_metrics(RestCall *c) {
-    Rest      *r = c->rest;
-    MetricsNow at = {.registry = r->o.registry,
-                     .open_requests = dispatcher_in_flight(r->o.dispatcher)};
-    LiveStatus live;
-    Str        out;
-    arena_rewind(&r->scratch, 0);
-    Err e = node_live_status(r->o.engine, &r->scratch, &live);
-    at.live = &live;
-    at.ready = r->o.ready(r->o.self);
-    r->o.listeners(r->o.self, &at);
-    if (e == ERR_OK) e = metrics_text(r->o.metrics, &at, &r->scratch, &out);
-    if (e == ERR_OK)
-        rest_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", out.at, out.len);
-    else
-        rest_error(c, 503, 1, err_why());
+static Err write_metrics(RestCall *c, Arena *a, Str *out) {
+    const RestOptions *o = &c->rest->o;
+    LiveStatus         live;
+    MetricsNow         at = {.registry = o->registry,
+                             .live = &live,
+                             .open_requests = dispatcher_in_flight(o->dispatcher),
+                             .ready = o->ready(o->self)};
+    TRY(node_live_status(o->engine, a, &live));
+    o->listeners(o->self, &at);
+    return metrics_text(o->metrics, &at, a, out);
 }
 
 static void send_why(RestCall *c) {
@@ -267,7 +284,7 @@ static void traced(void *self, EngineTrace *t) {
     else if (engine_trace_text(t, &text) != ERR_OK)
         rest_error(c, 503, 1, err_why());
     else
-        rest_trace(c, text);
+        rest_piece(c, "application/json", text);
 }
 
 static void begin_trace(RestCall *c) {
@@ -294,7 +311,9 @@ static void begin_trace(RestCall *c) {
 
 void rest_ops(RestCall *c) {
     switch (c->route.kind) {
-    case ROUTE_METRICS: send_metrics(c); break;
+    case ROUTE_METRICS:
+        rest_page(c, "text/plain; version=0.0.4; charset=utf-8", write_metrics);
+        break;
     case ROUTE_WHY: send_why(c); break;
     case ROUTE_MISSES: send_misses(c); break;
     default: begin_trace(c); break;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/json.h"
 #include "serve/host_rule.h"
 #include "serve/rest/rest.h"
@@ -14,18 +15,28 @@ typedef struct RestListener {
     HostRule rule;
 } RestListener;
 
+typedef struct RestPage RestPage;
+
 typedef struct RestCall {
     Rest            *rest;
     Exchange        *x;      // NULL: the client has disconnected
     InferCall       *call;   // of an inference; NULL: not opened
     char            *text;   // body of any other response, from malloc
     EngineTrace     *trace;  // the body, for GET /trace
+    RestPage        *page;   // the body, if it is written in slices
     struct iovec     piece;
-    size_t           bytes;    // of the response
-    bool             waiting;  // answered by a callback: registry or trace
-    struct RestCall *next;     // among free calls
+    size_t           bytes;       // of the response
+    bool             waiting;     // answered by a callback: registry, trace, page
+    bool             only_ready;  // for the index
+    struct RestCall *next;        // among free calls
     Route            route;
 } RestCall;
+
+typedef struct RestPages {  // being written, and to be written
+    Coroutine *coroutine;
+    LoopTimer  timer;
+    RestCall  *current, *first, *last;
+} RestPages;
 
 struct Rest {
     RestOptions  o;
@@ -35,14 +46,24 @@ struct Rest {
     RestCall    *free;
     EngineTrace *trace;       // being recorded; NULL: none
     RestCall    *trace_call;  // that waits for it
+    RestPages    pages;
 };
 
 // rest.c
 void rest_text(RestCall *c, uint32_t status, const char *type, const char *text, size_t len);
-void rest_trace(RestCall *c, Str text);                     // sends c->trace's text without a copy
+// 200; text is that of c->trace or c->page, and not copied.
+void rest_piece(RestCall *c, const char *type, Str text);
 void rest_json(RestCall *c, uint32_t status, json_t *doc);  // takes doc; NULL: out of memory
 void rest_error(RestCall *c, uint32_t status, uint32_t retry_s, const char *why);
 void rest_free(RestCall *c);
+
+// rest_page.c. `write` runs in a coroutine, in pieces: what it looks at between two
+// coroutine_points may change.
+typedef Err  RestPageWrite(RestCall *c, Arena *a, Str *out);
+MUST_USE Err rest_pages_open(Rest *r);
+void         rest_pages_close(Rest *r);
+void         rest_page(RestCall *c, const char *type, RestPageWrite *write);
+void         rest_page_free(RestPage *p);  // accepts NULL
 
 // rest_infer.c
 void rest_infer_head(RestCall *c);

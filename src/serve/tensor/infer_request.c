@@ -228,6 +228,37 @@ Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Ar
     return ERR_OK;
 }
 
+static Err not_reshaped(const TensorSpec *spec, const Tensor *from, const Tensor *t) {
+    char has[160], wanted[160];
+    tensor_shape_text(t, has, sizeof has);
+    tensor_shape_text(from, wanted, sizeof wanted);
+    return err_set(ERR_INVALID, "'%s' has shape %s; config.pbtxt reshapes %s", spec->name, has,
+                   wanted);
+}
+
+Err infer_apply_reshape(const TensorSpec *spec, bool inward, Tensor *t) {
+    const Tensor *from = inward ? &spec->type : &spec->own, *to = inward ? &spec->own : &spec->type;
+    Tensor        out = *t;
+    int32_t       at = 0;
+    if (!spec->reshaped || t->dtype == DT_NONE) return ERR_OK;
+    out.rank = to->rank;
+    memcpy(out.dims, to->dims, sizeof out.dims);
+    if (t->rank != from->rank) return not_reshaped(spec, from, t);
+    for (int32_t i = 0; i < from->rank; i++) {
+        if (from->dims[i] >= 0 && from->dims[i] != t->dims[i]) return not_reshaped(spec, from, t);
+        if (from->dims[i] >= 0) continue;
+        while (to->dims[at] >= 0) at++;
+        out.dims[at++] = t->dims[i];
+    }
+    *t = out;
+    return ERR_OK;
+}
+
+void infer_reshape_inputs(const ModelSignature *signature, Tensor *inputs) {
+    for (uint32_t i = 0; i < signature->n_inputs; i++)
+        CHECK(infer_apply_reshape(&signature->inputs[i], true, &inputs[i]) == ERR_OK);
+}
+
 enum { STRING_NS = 10, PIECE_BYTES = 1 << 18, PIECE_NS = 50000 };
 
 static Err read_strings(Tensor *t, unsigned char *bytes, size_t len, Arena *a) {

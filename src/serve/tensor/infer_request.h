@@ -39,6 +39,8 @@ typedef struct TensorSpec {  // declared input or output of a model
     const char *name;
     Tensor      type;  // without data; open dimensions are DIM_UNKNOWN
     bool        optional;
+    bool        reshaped;  // clients see `type`; the model has `own`
+    Tensor      own;
     const Str  *labels;  // [n_labels] names of the classes, by index; outputs only
     uint32_t    n_labels;
 } TensorSpec;
@@ -79,6 +81,12 @@ const char *infer_printable(Str name, char out[INFER_PRINTABLE]);
 // inputs[signature->n_inputs]. ERR_INVALID with a message for the client.
 MUST_USE Err infer_bind_inputs(const ModelSignature *signature, const InferRequest *r, Arena *a,
                                Tensor *inputs);
+// Gives an input the shape that the model has (inward), or an output that for clients, where
+// config.pbtxt reshapes it: dimensions that are open in one are, in order, those open in the other.
+// ERR_INVALID: it does not have the shape that is reshaped.
+MUST_USE Err infer_apply_reshape(const TensorSpec *spec, bool inward, Tensor *t);
+// All inputs, after infer_bind_inputs.
+void infer_reshape_inputs(const ModelSignature *signature, Tensor *inputs);
 // Outputs to send: index into signature->outputs, and whether binary; both [n <= n_outputs].
 MUST_USE Err infer_select_outputs(const ModelSignature *signature, const InferRequest *r,
                                   uint32_t *index, bool *binary, uint32_t *n);

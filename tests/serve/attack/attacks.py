@@ -325,6 +325,8 @@ flood(6, "60 MB of bytes", [("echo_f", {"x": np.ones(15_000_000, np.float32)})],
 
 flood(7, "two of 30000 x 512", [("rows", {"x": np.ones((30000, 512), np.float32)})], threads=2, long=True)
 flood(7, "eight of 30000 x 512", [("rows", {"x": np.ones((30000, 512), np.float32)})], threads=8)
+flood(7, "1,500 shapes", [("rows", {"x": np.ones((1 + n % 60, 512), np.float32)}) for n in range(60)]
+      + [("echo_f", {"x": np.ones(n, np.float32)}) for n in range(1, 1441)], threads=8)
 flood(7, "images", [("images", {"x": np.ones((1000, 3, 64, 64), np.float32)})], threads=4, good=GOOD[8])
 
 

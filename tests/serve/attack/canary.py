@@ -32,17 +32,22 @@ FILL = b"\xa5"
 TOKEN = secrets.token_hex(8).encode()
 
 
+MARK = b"canary: "    # every echo begins with it: tests/serve/leak_shim.c knows such data by it
+ECHOES = ["echo_f", "echo_i", "widen", "identity_str"]
+
+
 def fill_texts():
-    """The fill pattern as JSON writes it, by element type."""
+    """The fill pattern as JSON writes it, by element type: several of a small type, the first digits of a fraction."""
     yield b'\xc2\xa5' * 4
     for kind in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        if np.dtype(kind).itemsize >= 4:
-            yield str(np.frombuffer(FILL * 8, kind)[0]).encode()
-    yield b"%.6g" % np.frombuffer(FILL * 4, np.float32)[0]
-    yield b"%.6g" % np.frombuffer(FILL * 8, np.float64)[0]
+        one = str(np.frombuffer(FILL * 8, kind)[0]).encode()
+        yield one if np.dtype(kind).itemsize >= 4 else b",".join([one] * 6)
+    for kind in ("float32", "float64"):
+        yield str(np.frombuffer(FILL * 8, kind)[0]).encode()[:8]
+    yield str(float(np.frombuffer(FILL * 8, np.float16)[0])).encode()[:9]
 
 
-PATTERNS = [TOKEN, FILL * 8, *(t.replace(b"e-", b"")[:8] if b"e-" in t else t for t in fill_texts())]
+PATTERNS = [TOKEN, FILL * 8, *fill_texts()]
 
 
 def mapped(server, address):
@@ -72,8 +77,8 @@ def pointers(data, server):
 
 
 class Search:
-    def __init__(self, server):
-        self.server, self.found, self.bytes, self.count = server, [], 0, 0
+    def __init__(self, server, word="FAIL"):
+        self.server, self.word, self.found, self.bytes, self.count = server, word, [], 0, 0
 
     def look(self, what, data, sent=b"", heads=b""):
         """Patterns of what was sent do not count."""
@@ -88,8 +93,8 @@ class Search:
         return None
 
     def note(self, what, data, at, why):
-        self.found.append(what)
-        print(f"FAIL {what}: {why} at byte {at} of {len(data)}: {data[max(0, at - 32):at + 48]!r}", flush=True)
+        self.found.append(f"{what}: {why}")
+        print(f"{self.word} {what}: {why} at byte {at} of {len(data)}: {data[max(0, at - 32):at + 48]!r}", flush=True)
 
     def http(self, what, request):
         with contextlib.suppress(Gone, OSError), Connection(self.server, timeout=30) as c:
@@ -113,18 +118,20 @@ class Search:
         self.grpc(what, model, inputs)
 
 
+SECRET_MODELS = ["echo_f", "echo_i", "widen", "identity_str", "concat_str", "cast_str_f", "rows", "tile_str"]
+
+
 def secret_requests():
     """Of the other tenant: the token in numbers, strings, names, ids, paths and headers."""
     floats = np.frombuffer(TOKEN * 4096, np.float32)
     words = np.array([TOKEN * n for n in range(1, 40)], object)
-    out = [http_request("echo_f", {"x": floats}), http_request("widen", {"x": floats}, outputs=False),
+    return [http_request("echo_f", {"x": floats}), http_request("widen", {"x": floats}, outputs=False),
            http_request("identity_str", {"x": words}), http_request("identity_str", {"x": words}, binary=False, outputs=False),
            http_request("concat_str", {"x": words, "z": words}), http_request("echo_f", {TOKEN.decode(): floats}),
            http_request("echo_i", {"x": np.frombuffer(TOKEN * 1000, np.int64)}), http_request("cast_str_f", {"x": words}),
            post(TOKEN.decode(), b"{}"), post("echo_f", b'{"id":"%s","inputs":[{"name":"%s"}]}' % (TOKEN, TOKEN * 100)),
            post("echo_f", TOKEN * 10000), http_request("rows", {"x": np.tile(np.frombuffer(TOKEN, np.float32), 128 * 8).reshape(-1, 512)}),
            post("echo_f", b"{}", [f"x-{TOKEN.decode()}: {TOKEN.decode() * 50}"]), http_request("tile_str", {"x": words, "r": np.array([20])})]
-    return out
 
 
 def whisper(player, _):
@@ -148,48 +155,65 @@ MALFORMED = [
          ["Inference-Header-Content-Length: 84"])]
 
 
-def play(search, names):
-    for round_ in range(ROUNDS):
-        for model, inputs, *_ in TEXT + MISTAKES:
+def echoes():
+    """(model, inputs) whose responses have the bytes that were sent, of several sizes."""
+    for n in (64, 1000, 20000):
+        data = MARK * n
+        yield "echo_f", {"x": np.frombuffer(data, np.float32)}
+        yield "echo_i", {"x": np.frombuffer(data, np.int64)}
+        yield "widen", {"x": np.frombuffer(data, np.float32)}
+        yield "identity_str", {"x": np.array([MARK * 20, data, b"", data[:100]], object)}
+
+
+def play_round(search, names, round_):
+    for model, inputs in echoes():
+        search.both(model, model, inputs)
+    for model, inputs, *_ in TEXT + MISTAKES:
+        if model in names:
             search.both(model, model, inputs)
-        for k, name in enumerate(names):
-            r = np.random.default_rng([SEED, round_, k])
-            search.both(name, name, draw(Graph(name), r))
-        for request in MALFORMED:
-            search.http(request[:40].decode("latin-1"), request)
-        with contextlib.suppress(OSError):
-            search.look("/metrics", search.server.call("GET", "/metrics", port="metrics")[2])
-        check(search.server.alive(), "the server ended: " + search.server.said()[-2000:])
-        check(SANE or search.server.rss() < MOST, "memory")
-        if len(search.found) > 20:
-            return
+    for k, name in enumerate(names):
+        r = np.random.default_rng([SEED, round_, k])
+        search.both(name, name, draw(Graph(name), r))
+    for request in MALFORMED:
+        search.http(request[:40].decode("latin-1"), request)
+    with contextlib.suppress(OSError):
+        search.look("/metrics", search.server.call("GET", "/metrics", port="metrics")[2])
+    check(search.server.alive(), "the server ended: " + search.server.said()[-2000:])
+    check(SANE or search.server.rss() < MOST, "memory")
+
+
+def hunt(names, rounds=ROUNDS, env=None, word="FAIL", over=lambda search: len(search.found) > 20):
+    """Plays the two tenants on a server with the models of `names`; what was found is in the Search that it returns."""
+    folder = tempfile.mkdtemp(prefix="cotenant-canary-")
+    graphs.write(folder, sorted({*names, *ECHOES, *SECRET_MODELS}))
+    server = Server(folder, flags=["--log-level", "error", "--buffered-mb", str(BUFFERED_MB)],
+                    env={"COTENANT_POISON": "1", "COTENANT_STORE": os.path.join(folder, "store"), **(env or {})})
+    search = Search(server, word)
+    tenant = Attackers(server, Attack(0, "secrets", whisper, 2, None), 3600)
+    try:
+        for n in range(rounds):
+            play_round(search, names, n)
+            if over(search):
+                break
+        good = answered(server, ("echo_f", {"x": np.ones(1, np.float32)}))
+        check(good[0] == 200, f"echo_f afterwards: {good[0]}")
+    finally:
+        os.kill(tenant.pid, 9)
+        os.waitpid(tenant.pid, 0)
+        with contextlib.suppress(Failed):
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    check(not SANE or ("ERROR: " not in server.said() and "runtime error" not in server.said()), server.said()[-3000:])
+    return search
 
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    folder = tempfile.mkdtemp(prefix="cotenant-canary-")
-    names = sorted(graphs.GRAPHS)
-    graphs.write(folder, names)
-    server = Server(folder, flags=["--log-level", "error", "--buffered-mb", str(BUFFERED_MB)],
-                    env={"COTENANT_POISON": "1", "COTENANT_STORE": os.path.join(folder, "store")})
-    search = Search(server)
-    tenant = Attackers(server, Attack(0, "secrets", whisper, 2, None), 3600)
     try:
-        play(search, names)
-        good = answered(server, ("echo_f", {"x": np.ones(1, np.float32)}))
-        check(good[0] == 200, f"echo_f afterwards: {good[0]}")
+        search = hunt(sorted(graphs.GRAPHS))
     except Failed as e:
-        search.found.append(str(e))
         print(f"FAIL {e}")
-    finally:
-        os.kill(tenant.pid, 9)
-        os.waitpid(tenant.pid, 0)
-    with contextlib.suppress(Failed):
-        server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-    if SANE and ("ERROR: " in server.said() or "runtime error" in server.said()):
-        search.found.append(server.said()[-3000:])
-        print(server.said()[-3000:])
+        sys.exit(1)
     print(f"{search.count} responses, {search.bytes >> 10} KiB searched; {len(search.found)} with bytes that are not theirs")
     sys.exit(1 if search.found else 0)
 

@@ -222,6 +222,56 @@ add("echo_f", [h.make_node("Identity", ["x"], ["y"])], [("x", F, ["n"])], [("y",
 add("echo_i", [h.make_node("Identity", ["x"], ["y"])], [("x", I, ["n"])], [("y", I, ["n"])])
 
 
+# Operators beside those above: any rank where inputs may have one, and shapes of kernels.
+one("scan", "Scan", [("s", F, ["n"]), ("x", F, ["t", "n"])], [("last", F, ["n"]), ("y", F, ["t", "n"])], num_scan_inputs=1,
+    body=body([h.make_node("Add", ["a", "b"], ["c"]), h.make_node("Mul", ["c", "b"], ["d"])],
+              [("a", F, ["n"]), ("b", F, ["n"])], [("c", F, ["n"]), ("d", F, ["n"])]))
+one("einsum_outer", "Einsum", [("a", F, ["i", "j"]), ("b", F, ["k", "l"]), ("c", F, ["m", "n"])], [("y", F, None)],
+    equation="ij,kl,mn->ijklmn")
+one("einsum_sum", "Einsum", [("a", F, ["i"]), ("b", F, ["j"]), ("c", F, ["k"]), ("d", F, ["l"])], [("y", F, None)],
+    equation="i,j,k,l->")
+one("einsum_diagonal", "Einsum", [("a", F, ["i", "j"])], [("y", F, None)], equation="ii->i")
+one("einsum_batch", "Einsum", [("a", F, None), ("b", F, None)], [("y", F, None)], equation="...ij,...jk->...ik")
+one("unique_rows", "Unique", [("x", F, ["n", "m"])], [("y", F, None)], axis=0)
+one("gather_any", "Gather", [("x", F, ["n", "m"]), ("i", I, None)], [("y", F, None)], axis=0)
+one("roi_align_large", "RoiAlign", [("x", F, [1, 1, "h", "w"]), ("rois", F, ["n", 4]), ("b", I, ["n"])], [("y", F, None)],
+    output_height=300, output_width=300, sampling_ratio=0)
+one("resize_antialias", "Resize", [("x", F, [1, 1, "h", "w"]), "", ("s", F, ["k"])], [("y", F, None)], mode="cubic", antialias=1)
+one("resize_crop", "Resize", [("x", F, [1, 1, "h", "w"]), ("r", F, ["q"]), ("s", F, ["k"])], [("y", F, None)], mode="linear",
+    coordinate_transformation_mode="tf_crop_and_resize")
+one("local_norm", "LRN", [("x", F, [1, "c", "h", "w"])], [("y", F, [1, "c", "h", "w"])], size=101)
+one("average_pool", "AveragePool", [("x", F, [1, 1, "h", "w"])], [("y", F, None)], kernel_shape=[301, 301],
+    pads=[150, 150, 150, 150], count_include_pad=1)
+one("max_pool", "MaxPool", [("x", F, [1, 1, "h", "w"])], [("y", F, None), ("z", I, None)], kernel_shape=[101, 101])
+one("lp_pool", "LpPool", [("x", F, [1, 1, "h", "w"])], [("y", F, None)], kernel_shape=[101, 101], p=3)
+one("conv", "Conv", [("x", F, [1, 1, "h", "w"]), ("w", F, ["o", 1, "kh", "kw"])], [("y", F, None)])
+one("conv_transpose", "ConvTranspose", [("x", F, [1, 1, "h", "w"]), ("w", F, [1, "o", "kh", "kw"])], [("y", F, None)], strides=[50, 50])
+one("matmul", "MatMul", [("a", F, None), ("b", F, None)], [("y", F, None)])
+one("lstm", "LSTM", [("x", F, ["t", "b", 2]), "w", "r"], [("y", F, None)], hidden_size=2,
+    constants=[("w", np.ones((1, 8, 2), np.float32)), ("r", np.ones((1, 8, 2), np.float32))])
+one("log_sum_exp", "ReduceLogSumExp", [("x", F, None)], [("y", F, None)])
+one("softmax", "Softmax", [("x", F, None)], [("y", F, None)], axis=-1)
+one("arg_max_any", "ArgMax", [("x", F, None)], [("y", I, None)], axis=0)
+one("transpose", "Transpose", [("x", F, list("abcdefgh"))], [("y", F, None)], perm=[7, 6, 5, 4, 3, 2, 1, 0])
+one("add_any", "Add", [("a", F, None), ("b", F, None)], [("y", F, None)])
+one("equal_str", "Equal", [("x", S, ["n"]), ("z", S, ["m"])], [("y", B, None)], opset=19)
+one("pow_i64", "Pow", [("x", I, ["n"]), ("z", I, ["m"])], [("y", I, None)])
+one("mod_f", "Mod", [("x", F, ["n"]), ("z", F, ["m"])], [("y", F, None)], fmod=1)
+one("mod_i64", "Mod", [("x", I, ["n"]), ("z", I, ["m"])], [("y", I, None)])
+one("scatter_product", "ScatterND", [("x", F, ["n"]), ("i", I, ["p", 1]), ("u", F, ["p"])], [("y", F, ["n"])], reduction="mul")
+one("depth_to_space", "DepthToSpace", [("x", F, [1, "c", "h", "w"])], [("y", F, None)], blocksize=64)
+one("space_to_depth", "SpaceToDepth", [("x", F, [1, "c", "h", "w"])], [("y", F, None)], blocksize=64)
+one("blackman", "BlackmanWindow", [("n", I, [])], [("y", F, ["m"])])
+one("non_zero_any", "NonZero", [("x", F, None)], [("y", I, None)])
+one("compress_any", "Compress", [("x", F, None), ("c", B, ["k"])], [("y", F, None)])
+one("grid_cubic", "GridSample", [("x", F, ["n", "c", "h", "w"]), ("g", F, ["n", "p", "q", 2])], [("y", F, None)], mode="bicubic",
+    padding_mode="reflection")
+one("dequantize_axis", "DequantizeLinear", [("x", U8, ["n", "m"]), ("s", F, ["k"]), ("z", U8, ["k"])], [("y", F, ["n", "m"])], axis=1)
+one("split_letters", "StringSplit", [("x", S, ["n"])], [("y", S, None), ("z", I, ["n"])], opset=20, delimiter="a")
+add("where_sum", [h.make_node("Where", ["c", "x", "z"], ["t"]), h.make_node("ReduceSum", ["t"], ["y"], keepdims=0)],
+    [("c", B, None), ("x", F, None), ("z", F, None)], [("y", F, [])])
+add("strings_32", [h.make_node("StringConcat", [a, a], [b]) for a, b in zip("xabcd", "abcdy")], [("x", S, ["n"])], [("y", S, ["n"])], opset=20)
+
 def write(folder, names=None):
     """FOLDER/NAME/1/model.onnx of each."""
     for name in names or GRAPHS:

@@ -203,7 +203,7 @@ def status_of(answer):
     return int(m.group(1)) if m else 0
 
 
-EVICTED_S = 0.04  # when connections run out, one that is idle for this long may be closed to make room for others
+EVICTED_S = 0.9  # when connections run out, one that is idle for about a second may be closed to make room for others
 
 
 class Neighbour(threading.Thread):

@@ -494,10 +494,11 @@ def descriptors(_):
 PART = request(headers=["Content-Length: 1000"], length=False) + b"x"
 CROWDS = {"no byte": b"", "half a head": b"GET /v2/heal", "half a body": PART, "half a body after an answer": LIVE + PART,
           "half a chunk": request(headers=["Transfer-Encoding: chunked"], length=False) + b"ff\r\nx",
+          "one answer, then idle": LIVE, "eight answers, then idle": LIVE * 8,
           "answers that are not read": LIVE * 2000}
 
 
-@item("H17", "more connections than allowed, all unfinished, opened anew when closed: newcomers are served", flags=["--connections", "256"])
+@item("H17", "more connections than allowed, unfinished or idle, opened anew when closed: newcomers are served", flags=["--connections", "256"])
 def crowds(ctx):
     for name, data in CROWDS.items():
         with Crowd(ctx.server, 400, data):

@@ -40,6 +40,12 @@ def node(op, inputs, outputs, **ints):
     return body + b"".join(field(5, field(1, k) + field(3, v) + field(20, 2)) for k, v in ints.items())
 
 
+def branch(name, output, *nodes):
+    """An attribute of If: a graph without inputs."""
+    graph = b"".join(field(1, n) for n in nodes) + field(2, name) + field(12, field(1, output))
+    return field(5, field(1, name) + field(6, graph) + field(20, 5))
+
+
 def model(nodes, inputs, outputs, constants=()):
     graph = b"".join(field(1, n) for n in nodes) + field(2, "g") + b"".join(field(5, c) for c in constants)
     graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
@@ -65,11 +71,21 @@ ALL = {
     "wide": model([node("Mul", ["x", "ones"], ["y"])], [value("x", FLOAT, "n", 1)], [value("y", FLOAT, "n", 65536)],
                   [weights("ones", [1, 65536], [1.0] * 65536)]),
     "batch": model([node("Neg", ["x"], ["y"])], [value("x", FLOAT, "n", 3)], [value("y", FLOAT, "n", 3)]),
+    "folded": model([node("Neg", ["x"], ["y"])], [value("x", FLOAT, "n", 2, 3)], [value("y", FLOAT, "n", 2, 3)]),
+    "found": model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, 3)], [value("y", INT64, 1, "n")]),
+    "forked": model([node("If", ["c"], ["y"]) + branch("then_branch", "t", node("Identity", ["x"], ["t"])) +
+                     branch("else_branch", "e", node("Cast", ["x"], ["a"], to=14), node("Cast", ["a"], ["e"], to=1))],
+                    [value("c", BOOL), value("x", FLOAT, 2)], [value("y", FLOAT, 2)]),
     "deep": chain(12, 192, 1.0),
 }
 CONFIG = {"batch": 'name: "batch"\nmax_batch_size: 4\n'
                    'input [{ name: "x" data_type: TYPE_FP32 dims: [3] }]\n'
-                   'output [{ name: "y" data_type: TYPE_FP32 dims: [3] }]\n'}
+                   'output [{ name: "y" data_type: TYPE_FP32 dims: [3] }]\n',
+          "found": 'name: "found"\ninput [{ name: "x" data_type: TYPE_FP32 dims: [3] }]\n'
+                   'output [{ name: "y" data_type: TYPE_INT64 dims: [3] reshape { shape: [1, 3] } }]\n',
+          "folded": 'name: "folded"\nmax_batch_size: 4\n'
+                    'input [{ name: "x" data_type: TYPE_FP32 dims: [6] reshape { shape: [2, 3] } }]\n'
+                    'output [{ name: "y" data_type: TYPE_FP32 dims: [3, 2] reshape { shape: [2, 3] } }]\n'}
 
 
 def put(folder, name, data, config=None):

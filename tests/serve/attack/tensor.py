@@ -8,7 +8,7 @@ import harness
 from harness import SANE, check, item, main
 from wire import one, post, request
 
-harness.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair", "gather", "wide", "batch", "deep")]
+harness.MODELS[:] = ["zoo:lstm_kws", model.repository("echo", "pair", "gather", "wide", "batch", "deep", "folded", "found", "forked")]
 
 
 def tensor(name="x", shape=(1,), data=(1,), datatype="FP32", **extra):
@@ -99,6 +99,41 @@ def batch(ctx):
     zeros = bytes(4 * 3 * 100000)
     send_binary(s, "batch", [binary("x", [100000, 3], zeros)], zeros, 400, "100,000")
     one(s, request(path="/v2/models/batch/infer", headers=["Inference-Header-Content-Length: 0"], body=zeros), 400, "raw")
+
+
+@item("T10", "reshape in config.pbtxt: clients see its dims, the model has its shape")
+def reshape(ctx):
+    s = ctx.server
+    told = json.loads(s.call("GET", "/v2/models/folded")[2])
+    check(told["inputs"][0]["shape"] == [-1, 6] and told["outputs"][0]["shape"] == [-1, 3, 2], f"metadata: {told}")
+    for n in (1, 2, 4):
+        status, _, got = s.call("POST", "/v2/models/folded/infer", json.dumps(ask(tensor(shape=[n, 6], data=range(6 * n)))))
+        out = json.loads(got)["outputs"][0] if status == 200 else {}
+        check(out.get("shape") == [n, 3, 2] and out["data"] == [-float(i) for i in range(6 * n)], f"{status} {got[:200]}")
+    raw = request(path="/v2/models/folded/infer", headers=["Inference-Header-Content-Length: 0"], body=bytes(24))
+    one(s, raw, 200, "raw")
+    for shape in ([1, 2, 3], [1, 3, 2], [6], [1, 5], [2, 3]):
+        n = 1
+        for d in shape:
+            n *= d
+        post(s, ask(tensor(shape=shape, data=range(n))), 400, f"of the model, or of none: {shape}", "folded")
+    post(s, ask(tensor(shape=[5, 6], data=range(30))), 400, "a batch beyond the most", "folded")
+    ranked = ask(tensor(shape=[2, 6], data=range(12)), outputs=[{"name": "y", "parameters": {"classification": 2}}])
+    status, _, got = s.call("POST", "/v2/models/folded/infer", json.dumps(ranked))
+    check(status == 200 and json.loads(got)["outputs"][0]["shape"][0] == 2, f"classification: {status} {got[:200]}")
+    # The output's shape depends on the values: one that config.pbtxt does not reshape is the request's fault.
+    for _ in range(8):
+        post(s, ask(tensor(shape=[3], data=[1, 0, 2])), 400, "an output that is not reshaped", "found")
+    post(s, ask(tensor(shape=[3], data=[1, 5, 2])), 200, "one that is", "found")
+
+
+@item("T11", "inputs that choose a branch with an unsupported type: an error, every time, and the model is served on")
+def forked(ctx):
+    s = ctx.server
+    x = tensor(shape=[2], data=[1, 2])
+    for _ in range(12):
+        post(s, ask(tensor("c", [], [False], "BOOL"), x), 400, "the branch that cannot be computed", "forked")
+    post(s, ask(tensor("c", [], [True], "BOOL"), x), 200, "the other", "forked")
 
 
 def quickest(server, name, body, headers, times):

@@ -1,0 +1,40 @@
+// ValuePool: memory of the many or large values of one run of the interpreter. It is mapped in
+// slabs and returned to the system with the run: the heaps of threads keep what is freed, and each
+// mapping takes a lock that all threads of the process need.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    VALUE_SLAB = 2 << 20,       // bytes, one huge page
+    VALUE_BLOCK_MAX = 1 << 20,  // bytes of the largest block of a slab
+    VALUE_CLASSES = 27,         // 128 B, 192 B, 256 B, 384 B, ... 1 MiB
+};
+
+typedef struct ValueSlab ValueSlab;
+
+typedef struct ValuePool {           // zeroed: empty
+    ValueSlab *open[VALUE_CLASSES];  // slabs with free blocks, by size of the blocks
+    ValueSlab *spare;                // without blocks in use
+    void      *large;                // a mapping kept for the next value of its size
+    size_t     large_bytes;
+} ValuePool;
+
+// A block, zeroed, of at least that many bytes, at most VALUE_BLOCK_MAX; aligned to 64. NULL: there
+// is none, value_pool_add adds a slab for it.
+void *value_pool_take(ValuePool *p, size_t bytes, ValueSlab **from);
+bool  value_pool_add(ValuePool *p);  // false: the system has no memory
+// Returns the bytes that went back to the system: the pool keeps one slab if `keep`.
+size_t value_slab_give(ValueSlab *s, void *block, bool keep);
+
+// Memory of its own for a large value, zeroed; NULL: the system has none. `*room` is its size in
+// and out: a kept mapping may be larger.
+void *value_pool_map(ValuePool *p, size_t *room);
+// Returns the bytes that went back to the system; NULL: of no pool.
+size_t value_pool_unmap(ValuePool *p, void *data, size_t room);
+size_t value_pool_large(const ValuePool *p, size_t room);  // of the mapping kept for it; 0: none
+
+// Returns memory that no value uses to the system; its size.
+size_t value_pool_trim(ValuePool *p);
