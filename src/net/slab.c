@@ -10,7 +10,8 @@
 // freeing returns them to the system.
 enum { SLAB_LEAST = 12, SLAB_MAPPED = 18, SLAB_RECORD = 64, SLAB_KEPT = 64, SLAB_PIECE = 1 << 20 };
 
-static const size_t SLAB_SPARE = (size_t)64 << 20;
+// Bytes of free slabs that are kept in any case, and the part of the memory that they may use.
+static const size_t SLAB_SPARE = (size_t)64 << 20, SLAB_SPARE_PARTS = 4;
 
 static uint32_t slab_class(size_t size) {
     uint32_t class = SLAB_LEAST;
@@ -132,12 +133,21 @@ Slab *slab_grow(SlabPool *p, Slab *s, size_t used, size_t size) {
     return more;
 }
 
+// More are kept where requests leave memory unused: the system clears the pages of a new one, which
+// takes longer than to fill them.
+static bool slab_keeps(const SlabPool *p, size_t warm) {
+    const Budget *b = p->budget.most > 0 || !p->budget.whole ? &p->budget : p->budget.whole;
+    size_t        spare = p->spare + warm;
+    if (spare <= SLAB_SPARE) return true;
+    return spare <= b->most / SLAB_SPARE_PARTS && !budget_short(b, spare);
+}
+
 void slab_give(SlabPool *p, Slab *s) {
     if (!s) return;
     uint32_t class = slab_class_of(s);
     poison_fill(s->at, s->warm);
     budget_give(slab_payer(p, class), s->warm);
-    if (p->n_free[class] >= SLAB_KEPT || p->spare + s->warm > SLAB_SPARE) {
+    if (p->n_free[class] >= SLAB_KEPT || !slab_keeps(p, s->warm)) {
         slab_free(p, s);
         return;
     }

@@ -11,6 +11,7 @@
 #include "node/live/block.h"
 #include "node/live/block_bounds.h"
 #include "node/live/block_width.h"
+#include "node/live/core_use.h"
 #include "node/live/counters.h"
 #include "node/live/inbox.h"
 #include "node/live/journal.h"
@@ -78,6 +79,7 @@ typedef struct LiveModel {  // a tenant, in its own arena; zeroed: an empty slot
     uint32_t       late;                     // missed their target and are still computed
     uint64_t       blocks, pauses, conflicts, yields, demotions;
     double         core_ns;
+    CoreUse        use;
 } LiveModel;
 
 // A policy's state for a set of tenants. The version tables it handed out stay in use as long as
@@ -217,8 +219,11 @@ TimeNs live_over_at(const NodeLive *l, const EngineRequest *ask);  // time after
 // Time at which a waiting request is dropped or degraded.
 TimeNs live_check_at(const NodeLive *l, uint32_t i);
 // Moves a request behind all others until it ends; its deadline no longer counts.
-void     live_degrade(NodeLive *l, uint32_t i, TimeNs t);
-void     live_show(NodeLive *l, NodeView *v);
+void live_degrade(NodeLive *l, uint32_t i, TimeNs t);
+void live_show(NodeLive *l, NodeView *v);
+// Hides all but the waiting requests of tenants that use few cores. False: there is nothing to
+// hide.
+bool     live_show_modest(NodeLive *l, NodeView *v);
 void     apply_plan(NodeLive *l, const NodeView *v, uint32_t n);
 bool     apply_starved(NodeLive *l, const NodeView *v);  // whether a starved request was started
 double   live_block_ns(const NodeModel *m, uint32_t first, uint32_t end,

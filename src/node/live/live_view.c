@@ -1,6 +1,10 @@
 // The policy's view: cores available to new blocks, and requests that could be started.
+#include <math.h>
+
 #include "base/clock.h"
 #include "node/live/live_int.h"
+
+enum { MODEST_PARTS = 4 };  // of the use of the busiest tenant
 
 uint32_t live_busiest(const NodeLive *l, uint32_t but) {
     uint32_t best = UINT32_MAX, most = 0;
@@ -88,4 +92,52 @@ void live_show(NodeLive *l, NodeView *v) {
     }
     request_table_show(&l->queue, v);
     if (l->limited || l->n_full > 0 || l->n_behind > 0) arrange(l, v);
+}
+
+static uint32_t tenant_of(const NodeLive *l, uint32_t i) { return l->queue.requests[i].tenant; }
+
+// Requests of one tenant often follow each other.
+typedef struct KnownUse {
+    const CoreUse *of;
+    double         ns;
+} KnownUse;
+
+static double use_of(const NodeLive *l, uint32_t i, TimeNs now, KnownUse *last) {
+    const CoreUse *u = &l->models[tenant_of(l, i)].use;
+    if (u != last->of) *last = (KnownUse){u, core_use_ns(u, now)};
+    return last->ns;
+}
+
+static double busiest_use(const NodeLive *l, const NodeView *v) {
+    KnownUse last = {0};
+    double   most = 0;
+    for (uint32_t k = 0; k < v->n_waiting; k++)
+        most = fmax(most, use_of(l, v->waiting[k], v->now, &last));
+    for (uint32_t k = 0; k < v->n_running; k++)
+        most = fmax(most, use_of(l, v->running[k], v->now, &last));
+    return most;
+}
+
+static bool is_of_one_tenant(const NodeLive *l) {
+    const LiveModel *m = &l->models[tenant_of(l, l->queue.waiting[0])];
+    return m->waiting == l->queue.n_waiting && m->running == l->queue.n_running;
+}
+
+// By deadlines alone, a tenant that overloads the cores makes others wait: its requests are always
+// close to theirs, and what they need until then fills the plan.
+bool live_show_modest(NodeLive *l, NodeView *v) {
+    uint32_t n = 0, shown = v->n_waiting;
+    KnownUse last = {0};
+    if (!l->o.admit || v->n_free == 0 || shown == 0 || is_of_one_tenant(l)) return false;
+    double most = busiest_use(l, v);
+    for (uint32_t k = 0; k < shown; k++) {
+        uint32_t i = v->waiting[k];
+        bool     modest = MODEST_PARTS * use_of(l, i, v->now, &last) <= most;
+        if (modest && tier(&l->beside[i]) == 0) l->shown[n++] = i;
+    }
+    if (n == 0 || n == shown + v->n_running) return false;
+    v->waiting = l->shown;
+    v->n_waiting = n;
+    v->n_running = 0;
+    return true;
 }

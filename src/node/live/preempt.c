@@ -77,6 +77,7 @@ static bool has_spares(NodeLive *l, uint32_t n) {
 static void note_demotion(NodeLive *l, uint32_t i, TimeNs now) {
     NodeRequest *r = &l->queue.requests[i];
     live_record_end(l, r, now);
+    core_use_add(&l->models[r->tenant].use, (double)(now - r->since) * cores_count(&r->cores), now);
     interference_end(&l->watch, l->blocks[l->beside[i].slot].load);
     l->beside[i].demoted = true;
     l->models[r->tenant].demotions++;

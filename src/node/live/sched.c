@@ -170,6 +170,7 @@ static void end_block(NodeLive *l, uint32_t slot) {
     l->counts.busy_core_ns += spent;
     l->counts.grown += b->n_growths;
     l->models[r->tenant].core_ns += spent;
+    core_use_add(&l->models[r->tenant].use, spent, b->ended);
     l->models[r->tenant].yields += p->point.layer < b->end && !p->finishes;
     r->computed += (TimeNs)spent;
     r->since = b->ended;
@@ -267,7 +268,8 @@ static void note_pauses(NodeLive *l) {
     }
 }
 
-// Calls the policy again when its plan filled the buffer or was truncated.
+// Calls the policy again when its plan filled the buffer or was truncated. Tenants that use few
+// cores are planned first.
 static void decide(NodeLive *l) {
     uint32_t n = LIVE_ACTIONS;
     l->short_of = false;
@@ -276,7 +278,8 @@ static void decide(NodeLive *l) {
         if (round >= LIVE_ROUNDS && n < LIVE_ACTIONS) break;
         live_show(l, &v);
         if (l->n_late > 0 && v.now >= l->relief && apply_starved(l, &v)) live_show(l, &v);
-        l->short_of = false;
+        bool modest = round == 0 && live_show_modest(l, &v);
+        l->short_of = modest;
         atomic_store_explicit(&l->alarm, INT64_MAX, memory_order_relaxed);
         TimeNs begin = clock_monotonic_ns();
         n = l->rule->policy->decide(l->rule->state, &v, l->actions, LIVE_ACTIONS);
