@@ -7,6 +7,7 @@ import contextlib
 import csv
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import threading
@@ -82,6 +83,8 @@ class Tenants:
 class Load:
     """The neighbour for some seconds; end() gives sorted latencies in ms, infinite for what was not answered."""
 
+    RATE = RATE
+
     def __init__(self, server, seconds, rate=RATE):
         self.path = os.path.join(server.dir, f"records-{time.monotonic_ns()}.csv")
         self.process = subprocess.Popen(
@@ -109,7 +112,9 @@ class Load:
 class Fresh:
     """A client that connects anew for each request, in a process of its own; end() as that of Load."""
 
-    def __init__(self, server, seconds, rate=50):
+    RATE = 50
+
+    def __init__(self, server, seconds, rate=RATE):
         self.read, write = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -162,15 +167,59 @@ class Memory(threading.Thread):
         return self.most
 
 
+class Stalls:
+    """Times in which no CPU ran even a thread of real-time priority: the machine stood still, as virtual ones do while
+    their host maps memory. end() gives their lengths in ms; none where such threads are not allowed."""
+
+    STEP, LATE = 0.002, 0.005  # seconds
+
+    def __init__(self):
+        self.children = []
+        for cpu in os.sched_getaffinity(0):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                with contextlib.suppress(BaseException):
+                    os.close(read)
+                    self.child(cpu, write)
+                os._exit(0)
+            os.close(write)
+            self.children.append((pid, read))
+
+    @classmethod
+    def child(cls, cpu, write):
+        os.sched_setaffinity(0, {cpu})
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        parent, begin = os.getppid(), time.monotonic()
+        while os.getppid() == parent:
+            time.sleep(cls.STEP)
+            now = time.monotonic()
+            if now - begin > cls.STEP + cls.LATE:
+                os.write(write, f"{begin + cls.STEP} {now}\n".encode())
+            begin = now
+
+    def end(self):
+        common = None
+        for pid, read in self.children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            with os.fdopen(read) as f:
+                gaps = [tuple(map(float, line.split())) for line in f]
+            common = gaps if common is None else [(max(a, c), min(b, d)) for a, b in common for c, d in gaps if max(a, c) < min(b, d)]
+        return [(b - a) * 1e3 for a, b in common if b - a >= self.LATE]
+
+
 def at(times, share):
     return times[min(len(times) - 1, int(share * len(times)))]
 
 
 class Outcome:
-    """What an attack did."""
+    """What an attack did. The longest latencies are left out: as many as requests were due while the machine stalled."""
 
-    def __init__(self, quiet, attacked, rss, idle, seen):
-        self.quiet, self.attacked, self.rss, self.idle, self.seen = quiet, attacked, rss, idle, seen
+    def __init__(self, quiet, attacked, rss, idle, seen, stalls=(), rate=RATE):
+        due = sum(1 + int(s * rate / 1e3) for s in stalls)
+        self.attacked = attacked[:max(len(attacked) - due, len(attacked) // 2)]
+        self.quiet, self.rss, self.idle, self.seen, self.stalls = quiet, rss, idle, seen, stalls
         self.bound = max(TARGET_MS, 2 * min(at(quiet, 0.99), NOISE_MS))
 
     def share(self):
@@ -178,8 +227,9 @@ class Outcome:
 
     def told(self):
         seen = ", ".join(f"{k} x {v[0]}" for k, v in sorted(self.seen.items()))
+        stalls = f"; machine stalled {len(self.stalls)} x, {sum(self.stalls):.0f} ms" if self.stalls else ""
         return (f"p99 {at(self.quiet, 0.99):.1f} -> {at(self.attacked, 0.99):.1f} ms, {100 * self.share():.1f} % within "
-                f"{self.bound:.0f} ms, memory {self.idle >> 20} -> {self.rss >> 20} MiB; {seen}")
+                f"{self.bound:.0f} ms, memory {self.idle >> 20} -> {self.rss >> 20} MiB; {seen}{stalls}")
 
 
 def play(tenants, attack, seconds, quiet_seconds=1.5):
@@ -192,12 +242,14 @@ def play(tenants, attack, seconds, quiet_seconds=1.5):
             break
     check(SANE or at(quiet, 0.95) < NOISE_MS, f"the neighbour is not served before the attack: p95 {at(quiet, 0.95)} ms")
     memory = Memory(server)
+    stalls = Stalls()  # forks: before the thread
     memory.start()
     attackers = Attackers(server, attack, seconds + 0.3)
     time.sleep(0.3)
     attacked = kind(server, seconds).end()
+    stalled = stalls.end()
     seen = attackers.end()
-    return Outcome(quiet, attacked, memory.end(), idle, seen)
+    return Outcome(quiet, attacked, memory.end(), idle, seen, stalled, kind.RATE)
 
 
 def answered(server, request, seconds=10):
