@@ -64,6 +64,9 @@ bench-tenants: benches ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B)
 #: bench-serve    overhead of serving over computing, and small requests per second on one core
 bench-serve: benches ; @tools/bench-serve $(B)
 
+#: bench-tiny     requests per second of a tiny model: the default against hand-set cores, alone and beside CPU hogs
+bench-tiny: all ; @COTENANT='$(abspath $(B))/cotenant' /usr/bin/python3 bench/tiny_models.py $(ARGS)
+
 #: bench-noisy    two tenants with targets beside one that overloads the server, by policy: requests in time
 bench-noisy: benches ; @tools/bench-noisy $(B) $(POLICIES)
 
@@ -98,4 +101,4 @@ deps-test: ; @tools/deps deps.txt deps-test.txt
 deps-dev:  ; @tools/deps deps.txt deps-test.txt deps-dev.txt
 
 comma := ,
-.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-noisy bench-overload bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev
+.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-tiny bench-noisy bench-overload bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev
