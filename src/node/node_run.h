@@ -4,16 +4,24 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/tensor.h"
 #include "contract/node.h"
 #include "sim/arrivals.h"
 #include "sim/record.h"
+
+// A live request with input shapes of its own: see EngineRequest. Members are NULL: the tenant's.
+typedef struct NodeInput {
+    const struct Program *program;
+    const Tensor         *inputs;
+} NodeInput;
 
 typedef struct NodeRun {
     NodeSetup         setup;
     const NodePolicy *policy;
     const void       *settings;  // of the policy
     Arrivals          arrivals;
-    uint64_t          seed;  // of the machine's jitter
+    const NodeInput  *inputs;  // [arrivals.n], live; NULL: all are the tenants'
+    uint64_t          seed;    // of the machine's jitter
     RecordSink        records;
     uint32_t          skip;     // warm-up: the first requests are not counted
     bool              admit;    // requests beyond a tenant's share are rejected: see Admission

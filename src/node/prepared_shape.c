@@ -32,6 +32,15 @@ Err prepared_shape_make(PreparedShape *s, const PreparedModel *of, const Tensor 
     return ERR_OK;
 }
 
+// 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: two sizes per power of two.
+int64_t prepared_shape_round(int64_t size) {
+    int64_t power = 1;
+    if (size < 1 || size > INT64_MAX / 4) return size;
+    while (power < size) power *= 2;
+    int64_t between = power / 4 * 3;
+    return power >= 4 && between >= size ? between : power;
+}
+
 void prepared_shape_finish(PreparedShape *s) {
     program_finish(&s->program);
     arena_finish(&s->arena);

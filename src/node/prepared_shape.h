@@ -15,4 +15,6 @@ typedef struct PreparedShape {
 // made. The model must outlive it. scratch: of compilation; NULL: a new one.
 MUST_USE Err prepared_shape_make(PreparedShape *s, const PreparedModel *of, const Tensor *shapes,
                                  Arena *scratch, bool *fits);
-void         prepared_shape_finish(PreparedShape *s);  // accepts a zeroed PreparedShape
+// Size of an open dimension for which a tenant is made that serves all sizes rounded up to it.
+int64_t prepared_shape_round(int64_t size);
+void    prepared_shape_finish(PreparedShape *s);  // accepts a zeroed PreparedShape

@@ -177,6 +177,33 @@ static void in_the_memory_of_larger_shapes(void **state) {
     teardown(&o);
 }
 
+// As in a server: each length runs in the memory of a rounded one and takes over its versions,
+// which come from length 1.
+static void each_length_like_a_rounded_one(void **state) {
+    (void)state;
+    Open      o;
+    Shaped    first, rounded, exact;
+    RunMemory mem;
+    setup(&o, open_encoder, NULL);
+    compile(&o, &first, ids(1, 1), NULL);
+    for (int64_t n = 1, most = 2; most <= LENGTHS; most *= 2) {
+        compile(&o, &rounded, ids(1, most), &first.program);
+        assert_int_equal(run_memory_init(&mem, &rounded.program, PARTS), ERR_OK);
+        for (; n <= most; n++) {
+            compile(&o, &exact, ids(1, n), &rounded.program);
+            if (program_fits(&exact.program, &rounded.program))
+                check(&o, &exact, &mem);
+            else
+                assert_true(n == 1);
+            finish(&exact);
+        }
+        run_memory_finish(&mem);
+        finish(&rounded);
+    }
+    finish(&first);
+    teardown(&o);
+}
+
 static void images_of_all_sizes(void **state) {
     (void)state;
     const Isa *all[] = {&isa_baseline, NULL};
@@ -240,6 +267,7 @@ TEST_MAIN() {
         cmocka_unit_test(programs_have_no_weights),
         cmocka_unit_test(other_instruction_sets_too),
         cmocka_unit_test(in_the_memory_of_larger_shapes),
+        cmocka_unit_test(each_length_like_a_rounded_one),
         cmocka_unit_test(images_of_all_sizes),
         cmocka_unit_test(versions_come_from_another_program),
     };

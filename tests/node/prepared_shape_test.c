@@ -171,12 +171,30 @@ static void a_tenant_runs_all_smaller_sizes(void **state) {
     arena_finish(&scratch);
 }
 
+// At most half as much again as is needed, and few sizes.
+static void sizes_are_rounded_up(void **state) {
+    (void)state;
+    int64_t  last = 0;
+    uint32_t sizes = 0;
+    for (int64_t n = 1; n <= 128; n++) {
+        int64_t rounded = prepared_shape_round(n);
+        assert_true(rounded >= n && rounded < n + (n + 1) / 2 + 1 && rounded >= last);
+        assert_int_equal(prepared_shape_round(rounded), rounded);
+        sizes += rounded != last;
+        last = rounded;
+    }
+    assert_int_equal(sizes, 14);
+    assert_int_equal(prepared_shape_round(0), 0);
+    assert_int_equal(prepared_shape_round(INT64_MAX), INT64_MAX);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_shapes_have_the_same_times),
         cmocka_unit_test(larger_shapes_take_longer),
         cmocka_unit_test(larger_shapes_do_not_fit),
         cmocka_unit_test(a_tenant_runs_all_smaller_sizes),
+        cmocka_unit_test(sizes_are_rounded_up),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

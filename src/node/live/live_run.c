@@ -52,6 +52,10 @@ static void submit(LiveRun *p, uint32_t i) {
                           .deadline = at + p->run->setup.tenants[a->tenant].qos_ns,
                           .done = answered,
                           .self = &p->asked[i]};
+    if (p->run->inputs != NULL) {
+        ask.program = p->run->inputs[i].program;
+        ask.inputs = p->run->inputs[i].inputs;
+    }
     p->asked[i] = (Asked){p, i};
     while (!node_live_submit(p->live, &ask)) (void)sched_yield();
 }

@@ -29,15 +29,6 @@ Err shaped_program_init(ModelVersion *mv) {
     return ERR_OK;
 }
 
-// 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: two sizes per power of two.
-static int64_t round_size(int64_t size) {
-    int64_t power = 1;
-    if (size < 1 || size > INT64_MAX / 4) return size;
-    while (power < size) power *= 2;
-    int64_t between = power / 4 * 3;
-    return power >= 4 && between >= size ? between : power;
-}
-
 // The shapes of the tenant for these inputs: mv->bucket. False: they are the inputs' own.
 static bool find_bucket(ModelVersion *mv, const Tensor *inputs) {
     bool other = false;
@@ -49,7 +40,7 @@ static bool find_bucket(ModelVersion *mv, const Tensor *inputs) {
         t->data = NULL;
         if (declared->rank != t->rank) continue;
         for (int32_t d = 0; d < t->rank; d++) {
-            if (declared->dims[d] < 0) t->dims[d] = round_size(t->dims[d]);
+            if (declared->dims[d] < 0) t->dims[d] = prepared_shape_round(t->dims[d]);
             other = other || t->dims[d] != inputs[i].dims[d];
         }
     }
