@@ -58,7 +58,7 @@ bench-decoder: benches ; @ORT='$(ORT)' tools/bench-decoder $(B) $(ARGS)
 #: bench-dnnl     convolutions and products by shape against oneDNN, one thread; ARGS="--quick resnet50" selects
 bench-dnnl: deps-dev benches ; @OMP_NUM_THREADS=1 $(B)/bench_dnnl $(ARGS)
 
-#: bench-tenants  several tenants on one machine: request rate in time, against ONNX Runtime; MIXES="light medium"
+#: bench-tenants  several tenants on one machine: request rate in time, against ONNX Runtime; MIXES="light medium modern"
 bench-tenants: benches ; @MIXES='$(MIXES)' ORT='$(ORT)' tools/bench-tenants $(B) $(ARGS)
 
 #: bench-serve    overhead of serving over computing, and small requests per second on one core

@@ -54,10 +54,16 @@ static Err find_recorded(const char *dir, const char *name, Arena *a, Tensor *t,
     return ERR_OK;
 }
 
+static void set_length(const Tensor *declared, int64_t length, Tensor *t) {
+    for (int32_t d = t->rank; d-- > 0;) {
+        if (declared->dims[d] >= 0) continue;
+        t->dims[d] = length;
+        length = 1;
+    }
+}
+
 // Floats in [-1, 1), integers 0 or 1: small enough to be an index into any table.
 static Err make_up(Tensor *t, Rng r, Arena *a) {
-    for (int32_t d = 0; d < t->rank; d++)
-        if (t->dims[d] < 0) t->dims[d] = 1;
     if (!dtype_is_number(t->dtype) && t->dtype != DT_BOOL)
         return err_set(ERR_UNSUPPORTED, "%s cannot be made up; record it beside the model",
                        dtype_name(t->dtype));
@@ -74,7 +80,7 @@ static Err make_up(Tensor *t, Rng r, Arena *a) {
     return ERR_OK;
 }
 
-static Err read_inputs(const char *path, Arena *a, Network *n) {
+static Err read_inputs(const char *path, int64_t length, Arena *a, Network *n) {
     const Graph *g = n->model.graph;
     const char  *slash = strrchr(path, '/');
     const char  *dir = slash != NULL ? arena_printf(a, "%.*s", (int)(slash - path), path) : ".";
@@ -83,6 +89,7 @@ static Err read_inputs(const char *path, Arena *a, Network *n) {
         const Value *v = &g->values[g->inputs[i]];
         bool         found;
         n->inputs[i] = v->type;
+        set_length(&v->type, length, &n->inputs[i]);
         TRY(find_recorded(dir, v->name, a, &n->inputs[i], &found));
         Err e = found ? ERR_OK : make_up(&n->inputs[i], rng_fork((Rng){SEED}, i), a);
         if (e != ERR_OK) return err_add(e, "input '%s'", v->name);
@@ -90,13 +97,21 @@ static Err read_inputs(const char *path, Arena *a, Network *n) {
     return ERR_OK;
 }
 
-Err network_read(const char *path, Arena *a, Network *n) {
+void network_inputs_at(const Network *n, int64_t length, Tensor *out) {
+    const Graph *g = n->model.graph;
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        out[i] = n->inputs[i];
+        set_length(&g->values[g->inputs[i]].type, length, &out[i]);
+    }
+}
+
+Err network_read(const char *path, int64_t length, Arena *a, Network *n) {
     *n = (Network){.path = path};
     TRY(onnx_read(path, &n->model));
     const Graph *g = n->model.graph;
     for (uint32_t i = 0; i < g->n_nodes; i++)
         n->quantised |= strstr(op_info(g->nodes[i].op)->name, "Quantize") != NULL;
-    Err e = read_inputs(path, a, n);
+    Err e = read_inputs(path, length, a, n);
     if (e != ERR_OK) model_finish(&n->model);
     return e;
 }

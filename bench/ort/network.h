@@ -11,5 +11,7 @@ typedef struct Network {
 } Network;
 
 // Inputs recorded beside the file (input_K.json, input_K.raw) are used; others are random with a
-// fixed seed, and open dimensions are 1.
-MUST_USE Err network_read(const char *path, Arena *a, Network *n);
+// fixed seed, their last open dimension is `length` and other open ones are 1.
+MUST_USE Err network_read(const char *path, int64_t length, Arena *a, Network *n);
+// Inputs of a shorter length: types in out, data of the network's.
+void network_inputs_at(const Network *n, int64_t length, Tensor *out);

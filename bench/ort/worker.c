@@ -65,7 +65,7 @@ static Err serve(const Engine *e, const char *path, const EngineOptions *cfg, in
     Hello   hello = {0};
     hello.err = arena_init(&a, cpu_mem_budget(&cgroup_roots));
     if (hello.err == ERR_OK) hello.err = arena_init(&times, WORKER_BURST_MAX * sizeof(TimeNs) + 64);
-    if (hello.err == ERR_OK) hello.err = network_read(path, &a, &n);
+    if (hello.err == ERR_OK) hello.err = network_read(path, 1, &a, &n);
     if (hello.err == ERR_OK) {
         hello.n_outputs = n.model.graph->n_outputs;
         hello.quantised = n.quantised;

@@ -12,6 +12,7 @@ typedef struct ContenderOptions {
     const char *store;         // of our profiles; NULL: in the cache directory
     double      tune_seconds;  // per network without stored versions
     const char *files[MIX_TENANTS], *names[MIX_TENANTS];
+    int64_t     longest[MIX_TENANTS];  // of an open dimension: lengths are drawn; 0: has none
     uint32_t    n;
 } ContenderOptions;
 
@@ -22,6 +23,9 @@ typedef struct Trial {
     TimeNs   qos_ns[MIX_TENANTS];
 } Trial;
 
+// Length of a request's open dimension, 1 to longest: the same for all contenders.
+int64_t trial_length(const Trial *t, uint32_t request, int64_t longest);
+
 typedef struct RequestOutcome {  // outcome of a request
     TimeNs   arrival, finish;
     uint32_t tenant;
@@ -30,6 +34,7 @@ typedef struct RequestOutcome {  // outcome of a request
 
 typedef struct Tally {
     uint32_t n, met;
+    uint32_t tenant_n[MIX_TENANTS], tenant_met[MIX_TENANTS];
     double   mean_ms, p99_ms;  // of answered requests
     double   conflict_rate;
     double   core_use;  // CPU time of the process, of all cores
@@ -40,7 +45,7 @@ typedef struct Contender {
     int         option;  // distinguishes contenders of one kind
     // Loads everything; *state lives in the arena or until the process exits.
     Err (*open)(const struct Contender *c, const ContenderOptions *t, Arena *a, void **state);
-    Err (*alone)(void *state, uint32_t tenant, TimeNs *took);  // one run on an idle machine
+    Err (*alone)(void *state, uint32_t tenant, TimeNs *took);  // one run, at the longest length
     // Fills served[arrivals.n].
     Err (*serve)(void *state, const Trial *trial, const Arrivals *arrivals, Arena *a,
                  RequestOutcome *served, double *conflict_rate);

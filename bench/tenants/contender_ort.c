@@ -1,5 +1,6 @@
 // A common deployment of ONNX Runtime: a session and a thread per network, requests of a network in
-// order of arrival. A thread knows its arrival times in advance and sleeps until the next one, so
+// order of arrival. A session has one open shape, with input and output values for each length. A
+// thread knows its arrival times in advance and sleeps until the next one, so
 // that no load generator competes with it.
 #include <errno.h>
 #include <pthread.h>
@@ -15,12 +16,17 @@
 
 enum { LOG_ERRORS = 3, OPTIMISE_ALL = 99, SEQUENTIAL = 0, ALLOCATOR_ARENA = 1, MEMORY_DEFAULT = 0 };
 
+typedef struct Values {  // of a run; outputs are allocated by the first run and reused
+    void **in, **out;
+} Values;
+
 typedef struct Session {
     const Lib   *lib;
     Network      network;
     void        *session;
     const char **in_names, **out_names;
-    void       **in, **out;
+    Values      *values;  // [longest + 1] by length
+    int64_t      longest;
 } Session;
 
 typedef struct Theirs {
@@ -52,25 +58,43 @@ static Err create(const Theirs *t, int threads, Session *s) {
     return e;
 }
 
-static Err wrap(const Theirs *t, Session *s, Arena *a) {
+static Err wrap_length(const Theirs *t, Session *s, int64_t length, Arena *a) {
     const Lib   *lib = s->lib;
     const Graph *g = s->network.model.graph;
-    s->in_names = arena_new(a, const char *, g->n_inputs);
-    s->out_names = arena_new(a, const char *, g->n_outputs);
-    s->in = arena_new(a, void *, g->n_inputs);
-    s->out = arena_new(a, void *, g->n_outputs);
-    for (uint32_t i = 0; i < g->n_outputs; i++) s->out_names[i] = g->values[g->outputs[i]].name;
+    Tensor      *inputs = arena_new(a, Tensor, g->n_inputs);
+    Values      *v = &s->values[length];
+    *v = (Values){arena_new(a, void *, g->n_inputs), arena_new(a, void *, g->n_outputs)};
+    network_inputs_at(&s->network, length, inputs);
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const Tensor *x = &s->network.inputs[i];
+        const Tensor *x = &inputs[i];
         size_t        bytes = 0;
-        s->in_names[i] = g->values[g->inputs[i]].name;
         TRY(tensor_measure(x, &bytes));
         TRY(lib_check(lib,
                       lib->tensor_with_data(t->memory, x->data, bytes, x->dims, (size_t)x->rank,
-                                            (int)x->dtype, &s->in[i]),
+                                            (int)x->dtype, &v->in[i]),
                       "input"));
     }
     return ERR_OK;
+}
+
+static Err wrap(const Theirs *t, Session *s, Arena *a) {
+    const Graph *g = s->network.model.graph;
+    s->in_names = arena_new(a, const char *, g->n_inputs);
+    s->out_names = arena_new(a, const char *, g->n_outputs);
+    for (uint32_t i = 0; i < g->n_inputs; i++) s->in_names[i] = g->values[g->inputs[i]].name;
+    for (uint32_t i = 0; i < g->n_outputs; i++) s->out_names[i] = g->values[g->outputs[i]].name;
+    s->values = arena_new(a, Values, (size_t)s->longest + 1);
+    for (int64_t length = 1; length <= s->longest; length++) TRY(wrap_length(t, s, length, a));
+    return ERR_OK;
+}
+
+static Err run(Session *s, int64_t length) {
+    const Graph  *g = s->network.model.graph;
+    const Values *v = &s->values[length];
+    return lib_check(s->lib,
+                     s->lib->run(s->session, NULL, s->in_names, (const void *const *)v->in,
+                                 g->n_inputs, s->out_names, g->n_outputs, v->out),
+                     "run");
 }
 
 Err ort_open(const Contender *c, const ContenderOptions *cfg, Arena *a, void **state) {
@@ -82,26 +106,20 @@ Err ort_open(const Contender *c, const ContenderOptions *cfg, Arena *a, void **s
     for (; t->n < cfg->n; t->n++) {
         Session *s = &t->sessions[t->n];
         s->lib = &t->lib;
-        TRY(network_read(cfg->files[t->n], a, &s->network));
+        s->longest = cfg->longest[t->n] > 0 ? cfg->longest[t->n] : 1;
+        TRY(network_read(cfg->files[t->n], s->longest, a, &s->network));
         TRY(create(t, c->option, s));
         TRY(wrap(t, s, a));
+        for (int64_t length = 1; length <= s->longest; length++) TRY(run(s, length));
     }
     *state = t;
     return ERR_OK;
 }
 
-static Err run(Session *s) {
-    const Graph *g = s->network.model.graph;
-    return lib_check(s->lib,
-                     s->lib->run(s->session, NULL, s->in_names, (const void *const *)s->in,
-                                 g->n_inputs, s->out_names, g->n_outputs, s->out),
-                     "run");
-}
-
 Err ort_alone(void *state, uint32_t tenant, TimeNs *took) {
     Theirs *t = state;
     TimeNs  start = clock_now(clock_monotonic());
-    TRY(run(&t->sessions[tenant]));
+    TRY(run(&t->sessions[tenant], t->sessions[tenant].longest));
     *took = clock_now(clock_monotonic()) - start;
     return ERR_OK;
 }
@@ -112,7 +130,7 @@ typedef struct Round {  // of one trial, shared by the threads
     const Arrivals  *arrivals;
     uint32_t         enough;  // misses after which the trial has failed and ends
     _Atomic uint32_t missed;
-    const TimeNs    *qos_ns;
+    const Trial     *trial;
 } Round;
 
 typedef struct Thread {
@@ -135,10 +153,10 @@ static Err serve_one(const Thread *t, uint32_t i) {
     s->arrival = r->zero + r->arrivals->at[i].at;
     if (clock_now(clock_monotonic()) < s->arrival) sleep_until(s->arrival);
     if (atomic_load_explicit(&r->missed, memory_order_relaxed) > r->enough) return ERR_OK;
-    TRY(run(t->session));
+    TRY(run(t->session, trial_length(r->trial, i, t->session->longest)));
     s->finish = clock_now(clock_monotonic());
     s->answered = true;
-    if (s->finish - s->arrival > r->qos_ns[t->tenant])
+    if (s->finish - s->arrival > r->trial->qos_ns[t->tenant])
         atomic_fetch_add_explicit(&r->missed, 1, memory_order_relaxed);
     return ERR_OK;
 }
@@ -159,7 +177,7 @@ Err ort_serve(void *state, const Trial *trial, const Arrivals *arrivals, Arena *
                      .served = served,
                      .arrivals = arrivals,
                      .enough = trial->n / 4,
-                     .qos_ns = trial->qos_ns};
+                     .trial = trial};
     Err     e = ERR_OK;
     for (uint32_t i = 0; i < arrivals->n; i++)
         served[i] = (RequestOutcome){.tenant = arrivals->at[i].tenant};

@@ -54,9 +54,12 @@ static Err count(const Trial *trial, const RequestOutcome *s, uint32_t n, Arena 
     uint32_t answered = 0;
     for (uint32_t i = trial->skip; i < n; i++) {
         TimeNs took = s[i].finish - s[i].arrival;
+        bool   met = s[i].answered && took <= trial->qos_ns[s[i].tenant];
         t->n++;
+        t->met += met;
+        t->tenant_n[s[i].tenant]++;
+        t->tenant_met[s[i].tenant] += met;
         if (!s[i].answered) continue;
-        t->met += took <= trial->qos_ns[s[i].tenant];
         all[answered++] = (double)took / 1e6;
         sum += (double)took / 1e6;
     }

@@ -34,14 +34,27 @@ static const char usage[] =
     "  --seconds S        of arrivals in each trial (default 5)\n"
     "  --seeds N          searches for each contender (default 3)\n"
     "  --slack K          QoS: K times what a network takes alone (default 5)\n"
+    "  --least-qos MS     least QoS: below it the wake-up of threads would decide (default 5)\n"
     "  --tolerance T      of the searches, as a share of the rate (default 0.04)\n"
     "  --tune S           seconds for each network that the profile store does not know\n"
+    "  --quick            one search with short trials: at most about three minutes for a mix;\n"
+    "                     options after it apply\n"
+    "  --by-tenant        prints each trial, with the requests in time of each tenant\n"
     "  --store FILE       profile store (default: in the cache directory)\n";
 
 static bool parse_real(const char *text, double least, double *out) {
     char *end;
     *out = strtod(text, &end);
     return end != text && *end == '\0' && *out >= least && isfinite(*out);
+}
+
+static void be_quick(TrialParams *p) {
+    p->seconds = 2;
+    p->seeds = 1;
+    p->tolerance = 0.08;
+    p->least_requests = 40;
+    p->trials = 9;
+    p->range = 8;
 }
 
 static bool parse_option(int c, Options *o) {
@@ -54,8 +67,11 @@ static bool parse_option(int c, Options *o) {
     case 'p': o->page = optarg; return true;
     case 'c': o->contenders = optarg; return true;
     case 'd': o->store = optarg; return true;
+    case 'q': be_quick(&o->params); return true;
+    case 'b': o->params.by_tenant = true; return true;
     case 's': return parse_real(optarg, 0.1, &o->params.seconds);
     case 'k': return parse_real(optarg, 0.1, &o->params.slack);
+    case 'f': return parse_real(optarg, 0, &o->params.least_qos_ms);
     case 'e': return parse_real(optarg, 0.001, &o->params.tolerance);
     case 't': return parse_real(optarg, 0, &o->tune);
     case 'n':
@@ -68,10 +84,11 @@ static bool parse_option(int c, Options *o) {
 
 static bool parse(int argc, char **argv, Options *o) {
     static const struct option known[] = {
-        {"lib", 1, NULL, 'l'},       {"models", 1, NULL, 'm'},  {"json", 0, NULL, 'j'},
-        {"out", 1, NULL, 'o'},       {"page", 1, NULL, 'p'},    {"contenders", 1, NULL, 'c'},
-        {"store", 1, NULL, 'd'},     {"seconds", 1, NULL, 's'}, {"slack", 1, NULL, 'k'},
-        {"tolerance", 1, NULL, 'e'}, {"tune", 1, NULL, 't'},    {"seeds", 1, NULL, 'n'},
+        {"lib", 1, NULL, 'l'},       {"models", 1, NULL, 'm'},    {"json", 0, NULL, 'j'},
+        {"out", 1, NULL, 'o'},       {"page", 1, NULL, 'p'},      {"contenders", 1, NULL, 'c'},
+        {"store", 1, NULL, 'd'},     {"seconds", 1, NULL, 's'},   {"slack", 1, NULL, 'k'},
+        {"tolerance", 1, NULL, 'e'}, {"tune", 1, NULL, 't'},      {"seeds", 1, NULL, 'n'},
+        {"quick", 0, NULL, 'q'},     {"by-tenant", 0, NULL, 'b'}, {"least-qos", 1, NULL, 'f'},
         {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
@@ -91,20 +108,42 @@ static Err name_contenders(const char *list, Arena *a, Trials *r) {
     }
 }
 
+static const struct {
+    const char *mix, *file;
+    int64_t     longest;
+} files[] = {
+#define X(...) {__VA_ARGS__},
+#include "bench/tenants/tenant_mix.def"
+#undef X
+};
+
+static void add_tenant(const Options *o, const char *network, int64_t longest, Arena *a,
+                       ContenderOptions *to) {
+    CHECK(to->n < MIX_TENANTS);
+    to->names[to->n] = network;
+    to->files[to->n] = arena_printf(a, "%s/%s.onnx", o->models, network);
+    to->longest[to->n++] = longest;
+}
+
+static Err add_tenants(const Options *o, const char *name, Arena *a, ContenderOptions *to) {
+    Mix mix;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strcmp(files[i].mix, name) == 0) add_tenant(o, files[i].file, files[i].longest, a, to);
+    if (to->n > 0) return ERR_OK;
+    TRY(mix_find(name, MIX_HERE, &mix));
+    for (uint32_t i = 0; i < mix.n; i++) add_tenant(o, mix.tenants[i].network, 0, a, to);
+    return ERR_OK;
+}
+
 static Err run_mix(const Options *o, const char *name, Progress *p, Arena *a, const char *baseline,
                    ComparisonCell *out) {
     Trials *r = arena_new(a, Trials, 1);
-    Mix     mix;
-    TRY(mix_find(name, MIX_HERE, &mix));
     *r = (Trials){.params = &o->params,
-                  .cfg = {.lib = o->lib, .store = o->store, .tune_seconds = o->tune, .n = mix.n}};
+                  .cfg = {.lib = o->lib, .store = o->store, .tune_seconds = o->tune}};
+    TRY(add_tenants(o, name, a, &r->cfg));
     TRY(name_contenders(o->contenders, a, r));
-    for (uint32_t i = 0; i < mix.n; i++) {
-        r->cfg.names[i] = mix.tenants[i].network;
-        r->cfg.files[i] = arena_printf(a, "%s/%s.onnx", o->models, mix.tenants[i].network);
-    }
     Err e = trials_open(r);
-    if (e == ERR_OK) e = trials_run(r, arena_str(a, mix.name), baseline, p, a, out);
+    if (e == ERR_OK) e = trials_run(r, arena_str(a, name), baseline, p, a, out);
     trials_close(r);
     return e;
 }
@@ -201,7 +240,11 @@ int main(int argc, char **argv) {
                             .tolerance = 0.04,
                             .seconds = 5,
                             .slack = MIX_SLACK,
-                            .seeds = 3}};
+                            .least_qos_ms = 5,
+                            .seeds = 3,
+                            .least_requests = 80,
+                            .trials = 20,
+                            .range = 64}};
     if (argc == 1) {
         (void)fprintf(stderr, "needs ONNX Runtime and network files: make bench-tenants\n");
         return SKIPPED;

@@ -12,7 +12,7 @@ typedef struct Results {  // of one mix
     double          *values;   // [contender][seed][METRICS]
 } Results;
 
-enum { CALM = COMPARISON_EQUALS, LOADS = COMPARISON_EQUALS + 1, LEAST_REQUESTS = 80 };
+enum { CALM = COMPARISON_EQUALS, LOADS = COMPARISON_EQUALS + 1 };
 
 static bool is_peer(const Contender *c) { return strncmp(c->name, "ort_", 4) == 0; }
 
@@ -32,7 +32,9 @@ Err trials_open(Trials *r) {
         TRY(contender_process_alone(&r->processes[i], r->cfg.n, r->alone[i]));
     for (uint32_t t = 0; t < r->cfg.n; t++) {
         TimeNs ours = best_alone(r, t, false), theirs = best_alone(r, t, true);
+        TimeNs least = (TimeNs)(r->params->least_qos_ms * 1e6);
         r->qos_ns[t] = mix_qos(ours > theirs ? ours : theirs, r->params->slack);
+        if (r->qos_ns[t] < least) r->qos_ns[t] = least;
         (void)fprintf(stderr, "%s alone: ours %.2f ms, ONNX Runtime %.2f ms; QoS %.2f ms\n",
                       r->cfg.names[t], (double)ours / 1e6, (double)theirs / 1e6,
                       (double)r->qos_ns[t] / 1e6);
@@ -47,7 +49,7 @@ void trials_close(Trials *r) {
 static Trial trial_of(const Trials *r, double rate, uint64_t seed) {
     Trial  t = {.rate = rate, .seed = seed};
     double n = rate * r->params->seconds;
-    t.n = n > LEAST_REQUESTS ? (uint32_t)n : LEAST_REQUESTS;
+    t.n = n > r->params->least_requests ? (uint32_t)n : r->params->least_requests;
     t.skip = t.n / 20;
     memcpy(t.qos_ns, r->qos_ns, sizeof t.qos_ns);
     return t;
@@ -61,10 +63,25 @@ static PeakRule peak_rule(const Trials *r) {
     rule.target = r->params->target;
     rule.tolerance = r->params->tolerance;
     rule.start = 0.4 / mean_s;
-    rule.least = rule.start / 64;
-    rule.most = rule.start * 64;
-    rule.trials = 20;
+    rule.least = rule.start / r->params->range;
+    rule.most = rule.start * r->params->range;
+    rule.trials = r->params->trials;
     return rule;
+}
+
+static Err try_rate(Trials *r, uint32_t contender, const Trial *t, Tally *out, double *ms,
+                    uint32_t *n_ms) {
+    TRY(contender_process_try(&r->processes[contender], t, out, ms, n_ms));
+    if (!r->params->by_tenant) return ERR_OK;
+    (void)fprintf(stderr, "%s %.4g/s: %.1f %% in time, p99 %.2f ms, conflicts %.2f, cores %.2f;",
+                  r->contenders[contender]->name, t->rate, 100.0 * out->met / out->n, out->p99_ms,
+                  out->conflict_rate, out->core_use);
+    for (uint32_t i = 0; i < r->cfg.n; i++)
+        if (out->tenant_n[i] > 0)
+            (void)fprintf(stderr, " %s %.1f %%", r->cfg.names[i],
+                          100.0 * out->tenant_met[i] / out->tenant_n[i]);
+    (void)fputc('\n', stderr);
+    return ERR_OK;
 }
 
 // One trial of each search at a time; the first contender changes from round to round.
@@ -86,7 +103,7 @@ static Err search_seed(Trials *r, uint64_t seed, Peak *peaks, Progress *p) {
                 continue;
             }
             Trial t = trial_of(r, rate, seed);
-            TRY(contender_process_try(&r->processes[i], &t, &tally, NULL, NULL));
+            TRY(try_rate(r, i, &t, &tally, NULL, NULL));
             peak_tell(&peaks[i], rate, (double)tally.met / tally.n);
         }
     }
@@ -147,8 +164,7 @@ static Err run_load(Trials *r, uint32_t load, uint32_t seed, Arena *a, Results *
         if (!(rate > 0)) continue;
         Trial   t = trial_of(r, rate, seed);
         double *ms = load == 0 && seed == 1 ? arena_new(a, double, t.n) : NULL;
-        TRY(contender_process_try(&r->processes[i], &t, &tally, ms,
-                                  ms != NULL ? &latencies->n : NULL));
+        TRY(try_rate(r, i, &t, &tally, ms, ms != NULL ? &latencies->n : NULL));
         if (ms != NULL) latencies->y = ms;
         if (load == CALM) {
             put_calm(&tally, v);

@@ -9,7 +9,10 @@
 enum { TRIALS_CONTENDERS = 8 };
 
 typedef struct TrialParams {
-    double   target, calm, tolerance, seconds, slack;
+    double   target, calm, tolerance, seconds, slack, least_qos_ms;
+    double   range;                   // of a search: rates up to this factor from the first one
+    uint32_t least_requests, trials;  // of a trial; trials of a search
+    bool     by_tenant;               // prints each trial with the share in time of each tenant
     double   equal_share[COMPARISON_EQUALS];
     uint32_t seeds;
 } TrialParams;
