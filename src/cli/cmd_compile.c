@@ -212,8 +212,8 @@ static int print_json(const Compiled *c, const char *model) {
     uint32_t parts = c->counts[c->n_counts - 1];
     json_t  *check = p->weights != WEIGHTS_FP32 ? weight_check_json(&c->check) : NULL;
     return command_json(json_pack(
-        "{s:s,s:o,s:i,s:f,s:f,s:I,s:I,s:I,s:I,s:f,s:s,s:o*}", "model", model, "layers", layers, "steps",
-        (int)p->n_steps, "load_ms", c->load_ms, "ready_ms", c->ready_ms, "weight_bytes",
+        "{s:s,s:o,s:i,s:f,s:f,s:I,s:I,s:I,s:I,s:f,s:s,s:o*}", "model", model, "layers", layers,
+        "steps", (int)p->n_steps, "load_ms", c->load_ms, "ready_ms", c->ready_ms, "weight_bytes",
         (json_int_t)p->weight_bytes, "arena_bytes", (json_int_t)p->arena_bytes, "scratch_bytes",
         (json_int_t)program_scratch(p), "peak_bytes", (json_int_t)program_peak_bytes(p, parts),
         "fma_peak_gflops", c->fma_peak, "isa", p->isa->name, "weights", check));

@@ -228,7 +228,8 @@ static Err compute(Options *o, const Model *m, Arena *a, Result *r) {
             .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_iterations = 10000000}};
     if (o->weights != NULL) TRY(weight_width_parse(o->weights, &options.weights));
     if (options.weights != WEIGHTS_FP32 && o->repeat.reference)
-        return err_set(ERR_ARG, "--reference computes with the file's weights; leave out --weights");
+        return err_set(ERR_ARG,
+                       "--reference computes with the file's weights; leave out --weights");
     TRY(model_args_input_types(m, &o->load, 1, in));
     TRY(run_inputs_read(m, &o->load, &o->inputs, a, in));
     TRY(shaped_graph_check_inputs(g, in));

@@ -151,8 +151,7 @@ json_t *weight_check_json(const WeightCheck *c) {
         json_array_append_new(layers, layer_json(l, c->width));
     for (uint32_t i = 0; i < c->graph->n_outputs; i++) {
         const OutputChange *x = &c->changes[i];
-        json_t             *row =
-            json_pack("{s:s}", "name", c->graph->values[c->graph->outputs[i]].name);
+        json_t *row = json_pack("{s:s}", "name", c->graph->values[c->graph->outputs[i]].name);
         if (x->compared)
             json_object_update_new(row, json_pack("{s:f,s:f,s:f}", "max_abs", x->max_abs, "max_rel",
                                                   isfinite(x->max_rel) ? x->max_rel : -1.0,
@@ -163,6 +162,6 @@ json_t *weight_check_json(const WeightCheck *c) {
                      weight_width_name(c->width), "narrowed", (int)c->report.narrowed, "kept",
                      (int)c->report.kept, "file_bytes", (json_int_t)sum_bytes(c, false, false),
                      "packed_bytes", (json_int_t)sum_bytes(c, false, true), "program_bytes_before",
-                     (json_int_t)c->bytes_before, "program_bytes_after",
-                     (json_int_t)c->bytes_after, "layers", layers, "outputs", outputs);
+                     (json_int_t)c->bytes_before, "program_bytes_after", (json_int_t)c->bytes_after,
+                     "layers", layers, "outputs", outputs);
 }

@@ -22,7 +22,7 @@ typedef struct LayerWeights {  // of a layer with constant weights
     const char          *name, *op;
     const char          *kept;                      // why they stay as they are; NULL: narrowed
     uint64_t             file_bytes, packed_bytes;  // packed: of narrowed ones
-    double max_error, rms_error;  // of narrowed ones: see NarrowError
+    double               max_error, rms_error;      // of narrowed ones: see NarrowError
 } LayerWeights;
 
 typedef struct WeightReport {  // zeroed but for the arena

@@ -53,7 +53,7 @@ RoundedWeights narrow_round(const GemmShape *s, const FloatWeights *w, Arena *a)
         return r;
     }
     r.bytes = arena_new(a, uint8_t, s->n * narrow_depth(s));
-    r.scales = arena_new(a, float, (size_t)s->n * narrow_blocks(s));
+    r.scales = arena_new(a, float, (size_t)s->n *narrow_blocks(s));
     for (uint32_t b = 0; b < narrow_blocks(s); b++)
         for (uint32_t j = 0; j < s->n; j++) round_block(s, w, j, b, &r);
     return r;

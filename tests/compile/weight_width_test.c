@@ -70,8 +70,7 @@ static void build_gemms(Graph *g) {
     Attr     attrs[] = {net_attr_int("transB", 1), net_attr_float("alpha", 0.5f)};
     x = net_node(n, (NetNode){OP_Gemm, "scaled", in, 2, 2, attrs, false},
                  tensor_of(DT_F32, 2, (int64_t[]){4, WIDE_N}, NULL), open_usual);
-    x = net_mul(
-        n, x, net_const(n, "scale", tensor_of(DT_F32, 2, (int64_t[]){1, WIDE_N}, scale)));
+    x = net_mul(n, x, net_const(n, "scale", tensor_of(DT_F32, 2, (int64_t[]){1, WIDE_N}, scale)));
     x = net_activation(n, NET_GELU, net_linear(n, "one", x, 130));
     net_output(n, net_softmax(n, net_linear(n, "two", x, 5)), "y");
     open_dims(g, 0, 1);
@@ -228,8 +227,8 @@ static void report_names_all_layers(void **state) {
         assert_true(l->rms_error > 1e-4 && l->rms_error < 0.01);
         assert_true(l->max_error > 1e-4 && l->max_error < 0.5 / 127 + 1e-6);
     }
-    (void)bytes_of(open_image, WEIGHTS_FP16,
-                   tensor_of(DT_F32, 4, (int64_t[]){1, 3, 16, 16}, NULL), &image);
+    (void)bytes_of(open_image, WEIGHTS_FP16, tensor_of(DT_F32, 4, (int64_t[]){1, 3, 16, 16}, NULL),
+                   &image);
     assert_int_equal(image.narrowed, 0);
     assert_int_equal(image.kept, 6);
     for (const LayerWeights *l = image.first; l != NULL; l = l->next)
@@ -258,16 +257,16 @@ static void extreme_weights_stay_floats(void **state) {
         float       weight;
         WeightWidth width;
         const char *kept;
-    } cases[] = {{65504, WEIGHTS_FP16, NULL},     {70000, WEIGHTS_FP16, "range of float16"},
-                 {70000, WEIGHTS_INT8, NULL},     {INFINITY, WEIGHTS_INT8, "not finite"},
+    } cases[] = {{65504, WEIGHTS_FP16, NULL},       {70000, WEIGHTS_FP16, "range of float16"},
+                 {70000, WEIGHTS_INT8, NULL},       {INFINITY, WEIGHTS_INT8, "not finite"},
                  {NAN, WEIGHTS_INT8, "not finite"}, {NAN, WEIGHTS_FP16, "not finite"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena        a;
         WeightReport r = {.arena = &a};
         check(arena_init(&a, 1 << 20));
         extreme = cases[i].weight;
-        (void)bytes_of(build_extreme, cases[i].width,
-                       tensor_of(DT_F32, 2, (int64_t[]){2, 4}, NULL), &r);
+        (void)bytes_of(build_extreme, cases[i].width, tensor_of(DT_F32, 2, (int64_t[]){2, 4}, NULL),
+                       &r);
         assert_non_null(r.first);
         assert_int_equal(r.first->kept == NULL, cases[i].kept == NULL);
         if (cases[i].kept != NULL) assert_non_null(strstr(r.first->kept, cases[i].kept));

@@ -64,8 +64,8 @@ static void check_all(const GemmShape *s, const FloatWeights *w, Arena *a) {
     for (uint32_t j = 0; j < s->n; j++)
         for (uint32_t i = 0; i < s->k; i++) {
             double x = (double)(w->at[index_of(s, w, j, i)] * w->alpha);
-            double d = s->weights == GEMM_U8 ? check_byte(s, w, &r, j, i)
-                                             : check_half(s, w, &r, j, i);
+            double d =
+                s->weights == GEMM_U8 ? check_byte(s, w, &r, j, i) : check_half(s, w, &r, j, i);
             most = fmax(most, fabs(x));
             off = fmax(off, fabs(d));
             sum += x * x;

@@ -1,8 +1,8 @@
 // Weights of products that the file has as floats, kept in 16 or 8 bits (ProgramOptions.weights).
 //
 // What is rounded are the weights as the kernel applies them: with alpha, and with a scale per
-// channel that was fused into them. Programs of a model for several shapes share the packed form and
-// the largest weight, so that only the first one reads the weights.
+// channel that was fused into them. Programs of a model for several shapes share the packed form
+// and the largest weight, so that only the first one reads the weights.
 #include <math.h>
 
 #include "compile/bind/bind.h"
