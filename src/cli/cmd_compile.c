@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/model_args.h"
+#include "cli/weight_check.h"
 #include "compile/tune/step_times.h"
 #include "compile/program.h"
 #include "kernel/probe.h"
@@ -16,7 +17,7 @@
 typedef struct Options {
     ModelArgs   load;
     int64_t     tune;  // seconds
-    const char *cores, *store;
+    const char *cores, *store, *weights;
     bool        json, no_store;
 } Options;
 
@@ -29,6 +30,7 @@ typedef struct Compiled {
     double       fma_peak, load_ms, ready_ms;
     uint32_t     n_counts, counts[PROFILE_COUNTS];
     bool         stored;
+    WeightCheck  check;  // of narrowed weights
 } Compiled;
 
 // "1,2,4"; NULL: powers of two up to the CPU budget.
@@ -103,8 +105,14 @@ static Err compile(const Options *o, const Model *m, Compiled *c, Arena *a) {
     shape_cache_init(&c->shape_cache, m, interp_eval);
     TRY(shape_cache_get(&c->shape_cache, in, &s));
     p.store = c->stored ? &c->store : NULL;
+    p.weights = c->check.width;
+    if (p.weights != WEIGHTS_FP32) {
+        TRY(weight_check_begin(&c->check, m, &o->load, s, &p, in, a));
+        p.report = &c->check.report;
+    }
     TRY(o->tune > 0 ? tuned(o, c, s, p) : program_make(&c->program, s, &p));
     c->ready_ms = ms_since(start);
+    if (p.weights != WEIGHTS_FP32) TRY(weight_check_end(&c->check, &c->program, a));
     c->fma_peak = probe_fma_peak(p.isa);
     return step_times_measure_missing(&c->program, c->team, c->counts, c->n_counts, a);
 }
@@ -202,12 +210,13 @@ static int print_json(const Compiled *c, const char *model) {
                                                 "versions", versions));
     }
     uint32_t parts = c->counts[c->n_counts - 1];
+    json_t  *check = p->weights != WEIGHTS_FP32 ? weight_check_json(&c->check) : NULL;
     return command_json(json_pack(
-        "{s:s,s:o,s:i,s:f,s:f,s:I,s:I,s:I,s:I,s:f,s:s}", "model", model, "layers", layers, "steps",
-        (int)p->n_steps, "load_ms", c->load_ms, "ready_ms", c->ready_ms, "weight_bytes",
+        "{s:s,s:o,s:i,s:f,s:f,s:I,s:I,s:I,s:I,s:f,s:s,s:o*}", "model", model, "layers", layers,
+        "steps", (int)p->n_steps, "load_ms", c->load_ms, "ready_ms", c->ready_ms, "weight_bytes",
         (json_int_t)p->weight_bytes, "arena_bytes", (json_int_t)p->arena_bytes, "scratch_bytes",
         (json_int_t)program_scratch(p), "peak_bytes", (json_int_t)program_peak_bytes(p, parts),
-        "fma_peak_gflops", c->fma_peak, "isa", p->isa->name));
+        "fma_peak_gflops", c->fma_peak, "isa", p->isa->name, "weights", check));
 }
 
 static void close_all(Compiled *c) {
@@ -225,13 +234,16 @@ int cmd_compile(const Command *c, int argc, char **argv) {
         {"cores", ARG_TEXT, &o.cores, "LIST", "core counts to measure, such as 1,2,4", 0, 0},
         {"store", ARG_TEXT, &o.store, "FILE", "profile store (default: in the cache directory)", 0,
          0},
+        {"weights", ARG_TEXT, &o.weights, "WIDTH",
+         "weights of matrix products: fp32 (as in the file, default), fp16 or int8; reports errors",
+         0, 0},
         {"no-store", ARG_FLAG, &o.no_store, NULL, "do not use the profile store", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),
     };
     const char *what = NULL;
-    int         code = args_parse(c, rows, 9, argc, argv, &what, 1, 1, NULL);
+    int         code = args_parse(c, rows, 10, argc, argv, &what, 1, 1, NULL);
     if (code >= 0) return code;
     Model    m = {0};
     Arena    a = {0};
@@ -239,11 +251,14 @@ int cmd_compile(const Command *c, int argc, char **argv) {
     TimeNs   start = clock_now(clock_monotonic());
     o.load.numbers = true;
     Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
+    if (e == ERR_OK && o.weights != NULL) e = weight_width_parse(o.weights, &r.check.width);
     if (e == ERR_OK) e = model_args_load(what, &o.load, &m);
     r.load_ms = ms_since(start);
     if (e == ERR_OK) e = compile(&o, &m, &r, &a);
     if (e == ERR_OK && !o.json) e = print_table(&r, &a);
     if (e == ERR_OK && !o.json) print_summary(&r);
+    if (e == ERR_OK && !o.json && r.check.width != WEIGHTS_FP32)
+        e = weight_check_print(&r.check, &a);
     code = e != ERR_OK ? command_failed(e) : o.json ? print_json(&r, m.name) : 0;
     close_all(&r);
     model_finish(&m);

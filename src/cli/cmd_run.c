@@ -101,7 +101,7 @@ static json_t *repeat_json(const Repeat *r) {
 typedef struct Options {
     ModelArgs   load;
     ArgList     inputs;
-    const char *output;
+    const char *output, *weights;
     int64_t     max_mb;
     Repeat      repeat;
     bool        json;
@@ -226,6 +226,10 @@ static Err compute(Options *o, const Model *m, Arena *a, Result *r) {
     ShapeCache         shape_cache;
     ProgramOptions     options = {
             .limits = {.max_bytes = (size_t)o->max_mb << 20, .max_iterations = 10000000}};
+    if (o->weights != NULL) TRY(weight_width_parse(o->weights, &options.weights));
+    if (options.weights != WEIGHTS_FP32 && o->repeat.reference)
+        return err_set(ERR_ARG,
+                       "--reference computes with the file's weights; leave out --weights");
     TRY(model_args_input_types(m, &o->load, 1, in));
     TRY(run_inputs_read(m, &o->load, &o->inputs, a, in));
     TRY(shaped_graph_check_inputs(g, in));
@@ -249,13 +253,15 @@ int cmd_run(const Command *c, int argc, char **argv) {
         {"repeat", ARG_INT, &o.repeat.times, "N", "run N more times and print latency percentiles",
          1, 1 << 30},
         {"threads", ARG_INT, &o.repeat.threads, "K", "compute on K cores (default 1)", 1, TEAM_MAX},
+        {"weights", ARG_TEXT, &o.weights, "WIDTH",
+         "weights of matrix products: fp32 (as in the file, default), fp16 or int8", 0, 0},
         {"reference", ARG_FLAG, &o.repeat.reference, NULL,
          "use the reference kernels instead of the compiled program", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),
     };
     const char *what = NULL;
-    int         code = args_parse(c, rows, 11, argc, argv, &what, 1, 1, NULL);
+    int         code = args_parse(c, rows, 12, argc, argv, &what, 1, 1, NULL);
     if (code >= 0) return code;
     Model  m = {0};
     Arena  a = {0};

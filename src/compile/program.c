@@ -159,7 +159,9 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
                 .isa = p->isa,
                 .caches = p->caches,
                 .keep = &p->keep,
-                .packed = o->packed};
+                .packed = o->packed,
+                .width = o->weights,
+                .report = o->report};
     b.constants = arena_try_new(a, Operand, ir.n_values);
     if (b.constants == NULL) return err_set(ERR_LIMIT, "no memory for %u values", ir.n_values);
     TRY(bind_steps(p, &b, o->at_least_one_step));
@@ -226,6 +228,7 @@ Err program_make(Program *p, const ShapedGraph *s, const ProgramOptions *o) {
     CHECK(o->packed == NULL || (!o->release_weights && !o->shape_only));
     *p = (Program){.shaped = s,
                    .limits = o->limits,
+                   .weights = o->weights,
                    .shape_only = o->shape_only,
                    .shares_weights = o->packed != NULL};
     TRY(arena_init_growing(&p->keep, KEEP_FIRST, ARENA_MOST));

@@ -10,6 +10,7 @@
 #include "compile/packed_weights.h"
 #include "compile/profile_store.h"
 #include "compile/tune/tune.h"
+#include "compile/weight_width.h"
 
 typedef struct Program Program;
 
@@ -21,6 +22,8 @@ typedef struct ProgramOptions {
     PackedWeights     *packed;   // weights shared with other programs of the model; NULL: its own
     const Program     *like;     // of the same model for other shapes: versions are taken from it
     Arena             *scratch;  // reused by one compilation after another; NULL: a new one
+    WeightWidth        weights;  // of products that the file has as floats; 0: as in the file
+    WeightReport      *report;   // rows of all layers with weights, unless those are as in the file
     bool               pack_all_versions;  // packs weights for all versions the kernels offer
     bool         release_weights;  // returns pages of the model's weights to the system once packed
     bool         shape_only;       // no weights: for cost models; cannot run
@@ -35,6 +38,7 @@ struct Program {
     const Isa         *isa;
     CacheSizes         caches;
     InterpLimits       limits;
+    WeightWidth        weights;
     Step              *steps;
     uint32_t           n_steps;
     bool               shape_only;      // no weights: cannot run

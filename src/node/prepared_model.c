@@ -106,6 +106,7 @@ static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
                         .store = o->like == NULL || has_tuned(&o->like->program) ? &h->store : NULL,
                         .tune = search ? &tune : NULL,
                         .caches = o->like != NULL ? o->like->program.caches : (CacheSizes){0},
+                        .weights = o->weights,
                         .scratch = o->scratch,
                         .release_weights = !s->source->open || s->source == &s->own,
                         .packed = s->source == &s->own ? NULL : s->source->packed,

@@ -17,6 +17,7 @@ typedef struct PrepareOptions {
     // Of the same source for other shapes: times are scaled from its own instead of measured, and
     // the inputs have no values. NULL: measured.
     const struct PreparedModel *like;
+    WeightWidth                 weights;  // of products; 0: as in the file
     Arena                      *scratch;  // of compilation; NULL: a new one
     const Tensor               *shapes;   // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t                    max_bytes;  // of weights and one run; 0: no limit

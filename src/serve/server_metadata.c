@@ -104,9 +104,9 @@ void metadata_log_settings(const ServeSettings *set, MetadataSetting rows[METADA
 
 void metadata_qos(const ModelInfo *s, MetadataRow rows[METADATA_ROWS]) {
     const TenantSettings    *set = &s->config->set;
-    static const char *const keys[METADATA_ROWS] = {"qos.target_ms", "qos.percentile",
-                                                    "qos.class",     "qos.on_miss",
-                                                    "qos.min_cores", "qos.max_cores"};
+    static const char *const keys[METADATA_ROWS] = {
+        "qos.target_ms", "qos.percentile", "qos.class",  "qos.on_miss",
+        "qos.min_cores", "qos.max_cores",  "qos.weights"};
     for (uint32_t i = 0; i < METADATA_ROWS; i++) rows[i].key = keys[i];
     (void)snprintf(rows[0].value, METADATA_VALUE, "%g", (double)s->target_ns / 1e6);
     (void)snprintf(rows[1].value, METADATA_VALUE, "%g", set->percentile);
@@ -114,4 +114,5 @@ void metadata_qos(const ModelInfo *s, MetadataRow rows[METADATA_ROWS]) {
     (void)snprintf(rows[3].value, METADATA_VALUE, "%s", set->on_miss);
     (void)snprintf(rows[4].value, METADATA_VALUE, "%d", set->min_cores);
     (void)snprintf(rows[5].value, METADATA_VALUE, "%d", set->max_cores);
+    (void)snprintf(rows[6].value, METADATA_VALUE, "%s", set->weights);
 }

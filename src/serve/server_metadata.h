@@ -7,7 +7,7 @@
 #define UPLOAD_REJECTED        "model files cannot be uploaded: they come from the server's folders"
 #define SHARED_MEMORY_REJECTED "shared memory is not supported: send tensors in requests"
 
-enum { METADATA_ROWS = 6, METADATA_VALUE = 64, METADATA_UNKNOWN = 256 };
+enum { METADATA_ROWS = 7, METADATA_VALUE = 64, METADATA_UNKNOWN = 256 };
 
 typedef struct MetadataRow {
     const char *key;

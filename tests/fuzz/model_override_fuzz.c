@@ -14,6 +14,8 @@ static void inspect(const ModelOverride *o) {
     ModelOverride again = {0};
     CHECK(o->max_batch >= 0 && o->max_batch <= 65536);
     CHECK(o->has_max_batch || o->max_batch == 0);
+    CHECK(o->has_weights || o->weights == WEIGHTS_FP32);
+    CHECK(o->weights < WEIGHT_WIDTHS);
     if (!o->has_max_batch) return;
     int n = snprintf(text, sizeof text, "{\"max_batch_size\":%d}", o->max_batch);
     CHECK(model_override_parse((Str){text, (size_t)n}, &again) == ERR_OK);

@@ -66,6 +66,11 @@ static const Wrong wrongs[] = {
      ":2: class: 'fast' is not one of latency, throughput, best_effort"},
     {"models:\n- path: zoo:alexnet\n  on_miss: drop\n",
      ":3: on_miss: 'drop' is not one of reject, serve_late, degrade"},
+    {"models:\n- path: zoo:alexnet\n  weights: in8\n",
+     ":3: weights: 'in8' is not one of fp32, fp16, int8; did you mean int8?"},
+    {"defaults:\n  weights: 8\n", ":2: weights: '8' is not one of fp32, fp16, int8"},
+    {"models:\n- path: zoo:alexnet\n  weigths: int8\n",
+     ":3: there is no setting weigths; did you mean weights?"},
     // models
     {"models:\n- {queue: 3}\n", ":2: a model needs a name or a path"},
     {"models:\n- name: ../x\n  path: zoo:alexnet\n", ":2: '../x' is not a valid model name"},

@@ -280,5 +280,7 @@ Err bind_layer(Binder *b, const IrLayer *l, Step *s) {
         if (l->out[i] != IR_NONE) s->name = arena_str(b->keep, b->ir->values[l->out[i]].name);
     s->n_versions = 1;
     count_bytes(b, l, s);
-    return table[l->kind](b, l, s);
+    TRY(table[l->kind](b, l, s));
+    bind_narrow_list(b, l, s);
+    return ERR_OK;
 }

@@ -5,6 +5,7 @@
 #include "compile/memory_plan.h"
 #include "compile/packed_weights.h"
 #include "compile/step.h"
+#include "compile/weight_width.h"
 #include "kernel/conv.h"
 #include "kernel/fused_attention.h"
 #include "kernel/gemm.h"
@@ -17,6 +18,8 @@ typedef struct Binder {
     Arena            *keep;       // of the program
     Operand          *constants;  // [n_values] constants copied so far
     PackedWeights    *packed;     // of the model; NULL: the program has its own
+    WeightWidth       width;      // of weights of products
+    WeightReport     *report;     // of narrowed and other weights; NULL: none
     bool              filling;    // between bind_packed and bind_packed_made, a new form
 } Binder;
 
@@ -54,6 +57,18 @@ MUST_USE Err bind_bias(Binder *b, const struct OutputChannels *c, const float **
 // The weights [outer][n][inner] with each output channel scaled, in scratch memory of the IR; the
 // weights themselves if there is no scale.
 const float *bind_scaled(Binder *b, const struct OutputChannels *c, size_t inner, size_t outer);
+
+// bind_narrow.c: weights of products in fewer bits than the file has.
+
+// Sets the form of the weights in `shape`, or *kept to the reason why they stay as they are.
+struct GemmSpec;
+MUST_USE Err bind_narrow_choose(Binder *b, const struct GemmSpec *spec, GemmShape *shape,
+                                const char **kept);
+// Rounds and packs them; errors of the rounding go to the row, if there is one.
+MUST_USE Err  bind_narrow_pack(Binder *b, const struct GemmSpec *spec, const GemmShape *shape,
+                               LayerWeights *row, const void **out);
+LayerWeights *bind_narrow_row(const Binder *b, const Step *s, size_t file_bytes, const char *kept);
+void bind_narrow_list(const Binder *b, const IrLayer *l, const Step *s);  // rows of other layers
 
 char *bind_conv_key(Binder *b, const char *what, const ConvShape *s);  // key of the profile store
 

@@ -12,6 +12,8 @@ typedef struct GemmStep {
     GemmShape       shape;
     const GemmSpec *spec;     // NULL: both operands are computed; valid while compiling
     const void     *weights;  // packed
+    bool            rounded;  // the file has floats, the kernel fewer bits
+    LayerWeights   *row;      // of the report; NULL: none
 } GemmStep;
 
 static void gemm_step_run(const StepCall *c) {
@@ -65,6 +67,7 @@ static Err gemm_step_pack(const Step *s, const Version *v, Binder *b) {
     GemmStep *g = s->spec;
     if (g->spec == NULL || g->weights != NULL) return ERR_OK;
     const GemmSpec *spec = g->spec;
+    if (g->rounded) return bind_narrow_pack(b, spec, &g->shape, g->row, &g->weights);
     if (g->shape.weights != GEMM_F32) return pack_narrow(g, b);
     uint32_t n = g->shape.n, k = g->shape.k;
     float   *packed = NULL;
@@ -120,19 +123,34 @@ static void bind_gemm_step(Binder *b, Step *s, GemmStep *g) {
     gemm_versions(p, b->isa, &b->caches, s->versions, 1);
 }
 
+// Halves that a fused scale multiplies are packed as floats.
+static void keep_form(const GemmSpec *spec, GemmShape *shape) {
+    if (spec->weights == GEMM_F32 || (spec->half != NULL && spec->channels.scale != NULL)) return;
+    shape->packed = false;
+    shape->weights = spec->weights;
+    shape->block = spec->block;
+    shape->zeros = spec->blocks.zeros != NULL || spec->blocks.float_zeros != NULL;
+}
+
+static Err choose_form(Binder *b, const GemmSpec *spec, const Step *s, GemmStep *g) {
+    const char *kept = NULL;
+    keep_form(spec, &g->shape);
+    if (b->width == WEIGHTS_FP32) return ERR_OK;
+    TRY(bind_narrow_choose(b, spec, &g->shape, &kept));
+    g->rounded = kept == NULL;
+    const Tensor *t = ir_type(b->ir, spec->channels.weight);
+    g->row = bind_narrow_row(b, s, (size_t)tensor_count(t) * dtype_size(t->dtype), kept);
+    if (!g->rounded) g->row = NULL;
+    return ERR_OK;
+}
+
 Err bind_gemm(Binder *b, const IrLayer *l, Step *s) {
     const GemmSpec *spec = l->spec;
     GemmStep       *g = NULL;
     TRY(bind_alloc(b, sizeof *g, &g));
-    *g =
-        (GemmStep){gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k), spec, NULL};
-    // Halves that a fused scale multiplies are packed as floats.
-    if (spec->weights != GEMM_F32 && (spec->half == NULL || spec->channels.scale == NULL)) {
-        g->shape.packed = false;
-        g->shape.weights = spec->weights;
-        g->shape.block = spec->block;
-        g->shape.zeros = spec->blocks.zeros != NULL || spec->blocks.float_zeros != NULL;
-    }
+    g->shape = gemm_shape((uint32_t)spec->m, (uint32_t)spec->n, (uint32_t)spec->k);
+    g->spec = spec;
+    TRY(choose_form(b, spec, s, g));
     s->weight = spec->channels.weight;
     TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     bind_gemm_step(b, s, g);

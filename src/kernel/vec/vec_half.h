@@ -16,11 +16,14 @@ VEC_INLINE Vf                  vf_load_f16(const uint16_t *p) {
     return (Vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 #else
     // Exponent and mantissa at their places in a float, scaled by the difference of the exponents'
-    // biases: right for subnormal numbers too. Infinity and NaN have exponent 31.
+    // biases. Subnormal numbers are whole multiples of 2^-24: as floats they would be subnormal
+    // before they are scaled, and threads flush those to 0. Infinity and NaN have exponent 31.
     const Vi h = __builtin_convertvector(*(const Vh *)p, Vi), size = h & 0x7fff;
     const Vf scaled = (Vf)(size << 13) * 0x1p112F;
     const Vf odd = (Vf)((size << 13) | 0x7f800000);
-    const Vf y = vf_choose((Vi)(size >= 0x7c00), odd, scaled);
+    const Vf least = __builtin_convertvector(size, Vf) * 0x1p-24F;
+    const Vf small = vf_choose((Vi)(size < 0x0400), least, scaled);
+    const Vf y = vf_choose((Vi)(size >= 0x7c00), odd, small);
     return (Vf)((Vi)y | (h & INT32_MIN));
 #endif
 }
@@ -66,7 +69,9 @@ VEC_INLINE void                vf_store_f16(uint16_t *p, Vf x) {
 #else
     const Vf y = vf_round_f16(x), size = vf_abs(y);
     // The scale moves the exponent to its place in a float16; infinity and NaN overflow it.
-    Vi h = (Vi)(size * 0x1p-112F) >> 13;
+    Vi       h = (Vi)(size * 0x1p-112F) >> 13;
+    const Vi least = __builtin_convertvector(vf_min(size, vf_set(1)) * 0x1p24F, Vi);
+    h = (Vi)vf_choose((Vi)(size < 0x1p-14F), (Vf)least, (Vf)h);
     h = (Vi)vf_choose((Vi)(size >= 65536.0F), (Vf)vi_set(0x7c00), (Vf)h);
     h = (Vi)vf_choose((Vi)(x != x), (Vf)vi_set(0x7e00), (Vf)h);
     h |= ((Vi)x >> 16) & 0x8000;

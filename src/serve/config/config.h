@@ -75,6 +75,8 @@ typedef struct ServeSettings {
     X(timeout_ms, double, 0, 0, 1e7, "timeout of requests that set none [ms]; 0: none")            \
     X(max_batch, int, 0, 0, 65536,                                                                 \
       "maximum batch size, where the first dimension is open; 0: no limit")                        \
+    X(weights, string, "fp32", 1, 15,                                                              \
+      "weights of matrix products in memory: fp32 (as in the file), fp16 or int8")                 \
     X(warmup, int, 2, 0, 1000, "warm-up runs before the model is ready")                           \
     X(versions, int, 1, 1, 64, "number of newest versions served")                                 \
     X(required, bool, true, 0, 0, "the server is ready only with this model")

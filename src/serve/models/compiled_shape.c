@@ -122,6 +122,8 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
                         .like = base != NULL ? &base->prepared : NULL,
                         .scratch = base != NULL ? &mv->registry->scratch : NULL,
                         .remember = cs->owner->loading,
+                        .weights =
+                            (WeightWidth)config_word("weights", mv->info.config->set.weights),
                         .shapes = shapes,
                         .max_bytes = own < room ? own : room,
                         .budget = mv->loading ? NULL : &mv->info.memory,

@@ -306,12 +306,15 @@ static void load(ModelRegistry *r, const Config *c, const char *name, LoadGroup 
 // Changes settings of one model in a configuration that was read for this request.
 static Err apply_override(ModelRegistry *r, const Config *c, const char *name,
                           const ModelOverride *override) {
-    if (override == NULL || !override->has_max_batch) return ERR_OK;
+    if (override == NULL || (!override->has_max_batch && !override->has_weights)) return ERR_OK;
     if (r->own == NULL || c != &r->own->config)
         return err_set(ERR_UNSUPPORTED, "config: the server has no files to load the model from");
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0)
-            r->own->config.models[i].set.max_batch = override->max_batch;
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        TenantSettings *set = &r->own->config.models[i].set;
+        if (strcmp(c->models[i].name, name) != 0) continue;
+        if (override->has_max_batch) set->max_batch = override->max_batch;
+        if (override->has_weights) set->weights = weight_width_name(override->weights);
+    }
     return ERR_OK;
 }
 

@@ -37,7 +37,9 @@ def rejected():
     fails(Code.INVALID_ARGUMENT, "failed to load 'nobody'", lambda: ask("RepositoryModelLoad", {"model_name": "nobody"}))
     fails(Code.INVALID_ARGUMENT, "failed to load.*cannot be uploaded", lambda: load({"file:1/model.onnx": {"bytes_param": b"x"}}))
     for config in ["", "[]", "7", '"parameters": {"config": {{}}}', '{"max_batch_size":"many"}', '{"max_batch_size":-1}',
-                   '{"max_batch_size":1e99}', '{"input":[]}', '{"max_batch_size":4' + " " * 100]:
+                   '{"max_batch_size":1e99}', '{"input":[]}', '{"parameters":{"qos.weights":{"string_value":"in8"}}}',
+                   '{"parameters":{"qos.queue":{"string_value":"2"}}}', '{"parameters":{"qos.weights":"int8"}}',
+                   '{"max_batch_size":4' + " " * 100]:
         fails(Code.INVALID_ARGUMENT, "failed to load", lambda: load({"config": {"string_param": config}}))
         status, body = rest("POST", "/v2/repository/models/rows/load", json.dumps({"parameters": {"config": config}}))
         assert status == 400 and b"failed to load" in body, (status, body)
@@ -48,14 +50,17 @@ def load(parameters):
 
 
 def override():
-    """a load that changes max_batch_size, until the next load"""
+    """a load that changes max_batch_size or the width of weights, until the next load"""
     big = {"model_name": "rows", "raw_input_contents": [bytes(16 * 5)],
            "inputs": [{"name": "x", "datatype": "FP32", "shape": [5, 4]}]}
     load({"config": {"string_param": '{"max_batch_size":"4"}'}})
     fails(Code.INVALID_ARGUMENT, "exceeds the 4", lambda: infer(big))
     equal(rest("POST", "/v2/repository/models/rows/load", '{"parameters":{"config":"{\\"max_batch_size\\":5}"}}')[0], 200)
     equal(len(infer(big).outputs), 2)
+    load({"config": {"string_param": '{"parameters":{"qos.weights":{"string_value":"int8"}}}'}})
+    equal(rest_json("/v2/models/rows/config")["parameters"]["qos.weights"], {"string_value": "int8"})
     load({})
+    equal(rest_json("/v2/models/rows/config")["parameters"]["qos.weights"], {"string_value": "fp32"})
     equal(len(infer({**big, "raw_input_contents": [bytes(16 * 9)],
                      "inputs": [{"name": "x", "datatype": "FP32", "shape": [9, 4]}]}).outputs), 2)
 
