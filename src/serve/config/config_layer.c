@@ -14,6 +14,7 @@ typedef struct Words {
 static const Words words_of[] = {
     {"class", {"latency", "throughput", "best_effort"}},
     {"on_miss", {"reject", "serve_late", "degrade"}},
+    {"tune", {"background", "load", "off"}},
     {"log_level", {"debug", "info", "warn", "error"}},
     {"log_format", {"logfmt", "json"}},
     {"metrics_compat", {"none", "triton"}},
