@@ -73,6 +73,9 @@ bench-noisy: benches ; @tools/bench-noisy $(B) $(POLICIES)
 #: bench-overload three times a server's capacity, for a minute: goodput against its peak; ARGS="--seconds 60"
 bench-overload: benches ; @tools/bench-overload $(B) $(ARGS)
 
+#: bench-tune     latency over time of a server that tunes its models while it serves; ARGS="--seconds 120 --load 0.2"
+bench-tune: all ; @tools/bench-tune $(B) $(ARGS)
+
 #: bench-attacks  a tenant's latency while the clients of another attack, by attack; BASELINE=PROGRAM compares two
 bench-attacks: all ; @BASELINE='$(BASELINE)' tools/bench-attacks $(B) $(ARGS)
 
@@ -101,4 +104,4 @@ deps-test: ; @tools/deps deps.txt deps-test.txt
 deps-dev:  ; @tools/deps deps.txt deps-test.txt deps-dev.txt
 
 comma := ,
-.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-tiny bench-noisy bench-overload bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev
+.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-tiny bench-noisy bench-overload bench-tune bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev

@@ -51,7 +51,7 @@ static bool offered(const Version *all, uint32_t n, const Version *v) {
     return false;
 }
 
-static void use_profile(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
+static bool use_profile(Step *s, LayerProfile *p, const Version *all, uint32_t n) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->n_kept; i++) {
         const Candidate *c = &p->candidates[p->kept[i]];
@@ -59,9 +59,10 @@ static void use_profile(Step *s, LayerProfile *p, const Version *all, uint32_t n
         s->versions[kept] = c->version;
         p->kept[kept++] = p->kept[i];
     }
-    if (kept == 0) return;
+    if (kept == 0) return false;
     p->n_kept = s->n_versions = kept;
     s->profile = p;
+    return true;
 }
 
 typedef struct StepTuning {
@@ -177,7 +178,8 @@ Err versions_choose(Program *p, Binder *b, const ProgramOptions *o) {
         bool          found = known->n > 0;
         if (!found && o->store != NULL)
             found = profile_store_get(o->store, s.layers[i].key, &p->keep, known);
-        if (found) use_profile(s.steps[i], known, s.layers[i].candidates, s.layers[i].n);
+        found = found && use_profile(s.steps[i], known, s.layers[i].candidates, s.layers[i].n);
+        p->untuned += !found && s.layers[i].n > 1;
     }
     arena_rewind(b->ir->arena, mark);
     return ERR_OK;

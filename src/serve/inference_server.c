@@ -192,6 +192,7 @@ static void server_stop(InferenceServer *s, TimeNs delay_ns) {
     bool early = s->state == SERVER_STARTING;
     s->state = SERVER_STOPPING;
     notify_send("STOPPING=1");
+    registry_stop_tuning(s->registry);
     log_with(s->log, LOG_INFO, "stopping", log_int("requests", dispatcher_in_flight(s->dispatcher)),
              log_real("delay_s", (double)delay_ns / 1e9));
     s->timer = (LoopTimer){.fire = drain, .self = s};
@@ -326,6 +327,12 @@ static void model_changed(void *self, const ModelInfo *m) {
     server_log_model(s->log, m, s->host.machine.n_cores);
 }
 
+static void model_tuned(void *self, const ModelInfo *m, const ModelTuned *t) {
+    InferenceServer *s = self;
+    if (t->kept == NULL) metrics_tuned(s->metrics, m->slot);
+    server_log_tuned(s->log, m, t);
+}
+
 static Err open_log(InferenceServer *s) {
     const ServeSettings *set = &s->o.config->serve;
     LoggerOptions        o = {.file = set->log_file, .rate = (uint32_t)set->log_rate};
@@ -368,6 +375,7 @@ static Err open_parts(InferenceServer *s) {
                                                               .policy = s->o.policy,
                                                               .policy_settings = s->o.settings,
                                                               .changed = model_changed,
+                                                              .tuned = model_tuned,
                                                               .self = s}));
     TRY(dispatcher_create(&s->dispatcher, &(DispatcherOptions){.loop = s->loop,
                                                                .engine = s->engine,

@@ -64,6 +64,16 @@ static void log_ready(const Log *log, const ModelInfo *m, uint32_t cores) {
         log_int("memory_mb", (int64_t)(m->memory_bytes >> 20)));
 }
 
+// Versions that stay because a search found none faster are no problem.
+void server_log_tuned(const Log *log, const ModelInfo *m, const ModelTuned *t) {
+    log_with(log, t->failed ? LOG_WARN : LOG_INFO, t->failed ? "model not tuned" : "model tuned",
+             log_text("model", m->name), log_text("version", m->version),
+             log_real("before_ms", round(t->before_ms * 1e3) / 1e3),
+             log_if(!t->failed, log_real("after_ms", round(t->after_ms * 1e3) / 1e3)),
+             log_real("seconds", round(t->seconds * 1e3) / 1e3),
+             log_if(t->kept != NULL, log_text("why", t->kept != NULL ? t->kept : "")));
+}
+
 void server_log_model(const Log *log, const ModelInfo *m, uint32_t cores) {
     switch (m->state) {
     case MODEL_LOADING: log_loading(log, m); break;

@@ -243,12 +243,94 @@ static void test_store(void **state) {
     assert_int_equal(unlink(file), 0);
 }
 
+// Other work beside a search: it ends the search after some samples, and disturbs the first ones.
+typedef struct Beside {
+    uint32_t waits, samples, most, disturbed;
+} Beside;
+
+static bool wait_for_gap(void *self) {
+    Beside *b = self;
+    return ++b->waits <= b->most;
+}
+
+static bool disturbs(void *self) {
+    Beside *b = self;
+    return b->samples++ < b->disturbed;
+}
+
+static ProfileStore open_store(char *file) {
+    int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    Cpu          cpu = cpu_grid(&arena, (CpuGrid){1, 0, 2, 1});
+    ProfileStore s;
+    profile_store_open(&s, file, &cpu, &isa_baseline);
+    return s;
+}
+
+// The search beside other work finds what the one on an idle machine finds, and leaves it alone.
+static void test_paced(void **state) {
+    (void)state;
+    char         file[] = "/tmp/tune_test.XXXXXX";
+    ProfileStore s = open_store(file);
+    Fake         f = {0};
+    TuneLayer    l = layer("a", &f);
+    Beside       b = {.most = UINT32_MAX, .disturbed = 20};
+    TunePace     pace = {wait_for_gap, disturbs, &b};
+    TuneOptions  o = options(60, &s), all = options(60, &s);
+    LayerProfile p, q;
+    o.n_counts = 1;
+    o.pace = &pace;
+    assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
+    assert_true(p.finished && p.n == VERSIONS && p.n_counts == 1);
+    assert_int_equal(p.candidates[p.kept[0]].version.rows, 4);
+    assert_true(b.waits == b.samples && b.waits == f.runs[0]);
+    assert_false(tune_known(&l, &all, &arena, &q));
+    assert_int_equal(tune_layers(&l, 1, &all, &arena, &q), ERR_OK);
+    assert_int_equal(q.candidates[q.kept[0]].version.rows, 4);
+    assert_true(q.n_counts == 2 && b.waits == b.samples);
+    uint32_t before = b.waits;
+    assert_int_equal(tune_layers(&l, 1, &o, &arena, &p), ERR_OK);
+    assert_int_equal(p.n_counts, 2);
+    assert_int_equal(b.waits, before);
+    profile_store_close(&s);
+    assert_int_equal(unlink(file), 0);
+}
+
+// The layer in which a search ends is searched again the next time, finished ones are not.
+static void test_paced_end(void **state) {
+    (void)state;
+    char         file[] = "/tmp/tune_test.XXXXXX";
+    ProfileStore s = open_store(file);
+    Fake         f[2] = {0};
+    TuneLayer    l[2] = {layer("a", &f[0]), layer("b", &f[1])};
+    Beside       b = {.most = UINT32_MAX};
+    TunePace     pace = {wait_for_gap, disturbs, &b};
+    TuneOptions  o = options(60, &s);
+    LayerProfile p[2];
+    o.n_counts = 1;
+    o.pace = &pace;
+    assert_int_equal(tune_layers(l, 1, &o, &arena, p), ERR_OK);
+    uint32_t first = f[0].runs[0];
+    b.most = b.waits + 5;
+    assert_int_equal(tune_layers(l, 2, &o, &arena, p), ERR_OK);
+    assert_int_equal(f[0].runs[0], first);
+    assert_int_equal(f[1].runs[0], 5);
+    assert_true(p[0].n_kept > 0 && p[1].n == 0);
+    assert_false(tune_known(&l[1], &o, &arena, &p[1]));
+    b.most = UINT32_MAX;
+    assert_int_equal(tune_layers(l, 2, &o, &arena, p), ERR_OK);
+    assert_true(f[0].runs[0] == first && p[1].n == VERSIONS);
+    profile_store_close(&s);
+    assert_int_equal(unlink(file), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        T(test_timer),   T(test_uneven),  T(test_search),
-        T(test_refused), T(test_no_time), T(test_store),
+        T(test_timer),   T(test_uneven), T(test_search), T(test_refused),
+        T(test_no_time), T(test_store),  T(test_paced),  T(test_paced_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

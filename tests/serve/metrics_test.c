@@ -70,6 +70,7 @@ static void test_counts(void **state) {
     (void)state;
     Metrics   *m = fresh(true);
     Exposition e;
+    metrics_tuned(m, 0);
     for (int i = 0; i < 90; i++) {
         Receipt r = receipt(0, 10 * MS);
         metrics_note(m, &r);
@@ -110,6 +111,8 @@ static void test_counts(void **state) {
     assert_float_equal(exposition_value(&e, "cotenant_request_duration_seconds_sum", digits), 1.21,
                        1e-9);
     assert_float_equal(exposition_value(&e, "cotenant_preemptions_total", digits), 100, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_model_tuned_total", digits), 1, 0);
+    assert_float_equal(exposition_value(&e, "cotenant_model_tuning", digits), 0, 0);
     assert_float_equal(exposition_value(&e, "cotenant_degraded_total", digits), 3, 0);
     assert_float_equal(exposition_value(&e, "cotenant_yields_total", digits), 20, 0);
     assert_float_equal(exposition_value(&e, "cotenant_demotions_total", digits), 4, 0);

@@ -106,6 +106,7 @@ FIXTURE void fixture_open(RegistryFixture *g) {
 #define DEFAULT(name, kind, def, lo, hi, about) g->config.serve.name = (def);
     SERVE_SETTINGS(DEFAULT)
 #undef DEFAULT
+    g->config.serve.tune = "off";
     check(loop_create(&g->loop));
     check(node_live_create(
         &g->engine,

@@ -250,6 +250,7 @@ static void a_shape_without_requests_is_not_compiled(void **state) {
 
 static void the_first_are_tuned(void **state) {
     (void)state;
+    g.config.serve.tune = "load";
     g.config.serve.tune_s = 0.05;
     fixture_model(&g, "kws", "1", "zoo:lstm_kws");
     fixture_start(&g);

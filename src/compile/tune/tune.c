@@ -21,6 +21,7 @@ enum {
     ENOUGH_CLEAN = 12,      // clean samples after which the minimum is stable
     ENOUGH_DISTURBED = 40,  // so many disturbed samples also suffice
     MIN_RANKS = 8,          // the fastest candidates are measured well whatever their footprint
+    RETAKES = 3,            // of a sample that was disturbed, beside other work
 };
 
 static const double one_sample_factor = 2;  // times slower than the best: one sample is enough
@@ -33,17 +34,43 @@ typedef struct Search {
     LayerProfile       p;
     uint32_t          *samples;  // [layer->n] weighted samples of candidate i
     uint32_t          *set;      // [layer->n] indexes of candidates
+    bool               ended;    // it was told to end
 } Search;
 
-static bool time_is_over(const Search *s, TimeNs deadline) {
-    return clock_monotonic_ns() >= deadline || (s->o->stop != NULL && atomic_load(s->o->stop));
+// The clock of the time budget: beside other work, waiting costs nothing.
+static TimeNs budget_clock(const TuneOptions *o) {
+    return o->pace != NULL ? stopwatch_cpu_time() : clock_monotonic_ns();
 }
 
-static void sample(Search *s, uint32_t i, uint32_t k, bool *clean) {
+static bool is_told_to_end(const TuneOptions *o) {
+    return o->stop != NULL && atomic_load(o->stop) == WORK_STOP;
+}
+
+static bool time_is_over(const Search *s, TimeNs deadline) {
+    return s->ended || budget_clock(s->o) >= deadline || is_told_to_end(s->o);
+}
+
+static void sample_once(Search *s, uint32_t i, uint32_t k, bool *clean) {
     Candidate    *c = &s->p.candidates[i];
     StopwatchWork w = {s->layer->run, s->layer->warm, s->layer->self, &c->version};
     TimeNs        took = stopwatch_run(s->watch, w, s->p.counts[k], clean);
     if (c->time_ns[k] == 0 || took < c->time_ns[k]) c->time_ns[k] = took;
+}
+
+static void sample(Search *s, uint32_t i, uint32_t k, bool *clean) {
+    const TunePace *pace = s->o->pace;
+    if (pace == NULL) {
+        sample_once(s, i, k, clean);
+        return;
+    }
+    *clean = false;
+    for (uint32_t r = 0; r < RETAKES && !*clean; r++) {
+        s->ended = s->ended || is_told_to_end(s->o) || !pace->wait(pace->self);
+        if (s->ended) return;
+        sample_once(s, i, k, clean);
+        bool disturbed = pace->disturbed(pace->self);
+        *clean = *clean && !disturbed;
+    }
 }
 
 // One sample on each core count.
@@ -78,6 +105,7 @@ static void try_version(Search *s, const Version *v) {
         .version = *v, .tasks = l->tasks(l->self, v), .traffic = l->traffic(l->self, v, most)};
     s->samples[i] = 0;
     sample(s, i, 0, &clean);
+    if (s->p.candidates[i].time_ns[0] == 0) return;
     s->p.n++;
     if ((double)s->p.candidates[i].time_ns[0] >
         one_sample_factor * (double)pareto_fastest(&s->p, 0))
@@ -86,7 +114,7 @@ static void try_version(Search *s, const Version *v) {
 }
 
 static bool first_pass(Search *s) {
-    TimeNs begin = clock_monotonic_ns(), end = begin + (s->deadline - begin) / 2;
+    TimeNs begin = budget_clock(s->o), end = begin + (s->deadline - begin) / 2;
     for (uint32_t i = 0; i < s->layer->n; i++) {
         if (time_is_over(s, end)) return false;
         try_version(s, &s->layer->candidates[i]);
@@ -147,11 +175,11 @@ static void reuse_known(Search *s, const LayerProfile *known) {
 
 // Tries each candidate briefly in at most half of the time, then samples fast and small ones
 // repeatedly, in turns. `known`: result of an earlier search, or empty. *out lives in the arena; it
-// has no candidates if there was no time.
+// has no candidates if there was no time, or if it was told to end beside other work.
 static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *watch, TimeNs deadline,
                         const LayerProfile *known, Arena *a, LayerProfile *out) {
     Search s = {.layer = l, .o = o, .watch = watch, .deadline = deadline};
-    TimeNs begin = clock_monotonic_ns();
+    TimeNs begin = budget_clock(o);
     s.p.n_counts = o->n_counts;
     for (uint32_t k = 0; k < o->n_counts; k++) s.p.counts[k] = o->counts[k];
     s.p.candidates = arena_try_new(a, Candidate, l->n);
@@ -167,7 +195,11 @@ static Err search_layer(const TuneLayer *l, const TuneOptions *o, Stopwatch *wat
         if (s.p.finished) break;
     }
     s.p.finished = s.p.finished && all;
-    s.p.spent_ns += clock_monotonic_ns() - begin;
+    s.p.spent_ns += budget_clock(o) - begin;
+    if (o->pace != NULL && (s.ended || is_told_to_end(o))) {
+        *out = (LayerProfile){0};
+        return ERR_OK;
+    }
     (void)pareto_keep(&s.p, o->pressure, s.set);
     *out = s.p;
     return ERR_OK;
@@ -196,7 +228,7 @@ static bool same_counts(const LayerProfile *p, const TuneOptions *o) {
 bool tune_known(const TuneLayer *l, const TuneOptions *o, Arena *a, LayerProfile *out) {
     LayerProfile p = {0};
     if (o->store == NULL || !profile_store_get(o->store, l->key, a, &p)) return false;
-    if (!same_counts(&p, o) || p.n_kept == 0) return false;
+    if ((!same_counts(&p, o) && o->pace == NULL) || p.n_kept == 0) return false;
     for (uint32_t i = 0; i < p.n_kept; i++)
         if (!offers(l, &p.candidates[p.kept[i]].version)) return false;
     *out = p;
@@ -230,7 +262,7 @@ static void choose_layers(Tuning *t) {
         bool   known = tune_known(&t->layers[i], t->o, t->arena, &t->out[i]);
         double share_ns = 1e9 * t->o->seconds * t->weights[i] / all;
         bool   cut_short = !t->out[i].finished && share_ns > (double)t->out[i].spent_ns;
-        t->wanted[i] = !known || cut_short;
+        t->wanted[i] = !known || (cut_short && t->o->pace == NULL);
         if (t->wanted[i]) t->weight_left += t->weights[i];
     }
     t->weight_all = t->weight_left;
@@ -242,10 +274,10 @@ static void report_progress(const Tuning *t) {
 }
 
 static Err search(Tuning *t, Stopwatch *watch, uint32_t i) {
-    TimeNs start = clock_monotonic_ns(), left = t->deadline - start;
+    TimeNs start = budget_clock(t->o), left = t->deadline - start;
     double share = t->weights[i] / t->weight_left;
     t->weight_left -= t->weights[i];
-    if (left <= 0 || (t->o->stop != NULL && atomic_load(t->o->stop))) return ERR_OK;
+    if (left <= 0 || is_told_to_end(t->o)) return ERR_OK;
     TimeNs       end = start + (TimeNs)((double)left * (share < 1 ? share : 1));
     LayerProfile known = t->out[i];
     TRY(search_layer(&t->layers[i], t->o, watch, end, &known, t->arena, &t->out[i]));
@@ -292,15 +324,15 @@ Err tune_layers(const TuneLayer *layers, uint32_t n, const TuneOptions *o, Arena
     Stopwatch *watch = NULL;
     t.wanted = arena_new(a, bool, n);
     t.same = arena_new(a, uint32_t, n);
-    t.deadline = clock_monotonic_ns() + (TimeNs)(o->seconds * 1e9);
+    t.deadline = budget_clock(o) + (TimeNs)(o->seconds * 1e9);
     t.weights = arena_new(a, double, n);
     compute_weights(&t);
     choose_layers(&t);
     size_t l3 = 2 * o->pressure->l3_bytes, others = bytes_beyond_l2(layers, n) > l3 ? l3 : 0;
     TRY(stopwatch_create(&watch, o->team, max_scratch(layers, n), o->l2_bytes * 3 / 2, others));
-    team_pin(o->team);
+    if (o->pace == NULL) team_pin(o->team);
     Err e = search_all(&t, watch);
-    team_unpin(o->team);
+    if (o->pace == NULL) team_unpin(o->team);
     stopwatch_destroy(watch);
     TRY(e);
     for (uint32_t i = 0; i < n; i++) out[i] = out[t.same[i]];

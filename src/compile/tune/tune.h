@@ -31,15 +31,26 @@ typedef struct TuneLayer {
     Traffic (*traffic)(void *self, const Version *v, uint32_t parts);
 } TuneLayer;
 
+// Of a search beside other work, which it must not disturb and which must not falsify its samples.
+typedef struct TunePace {
+    bool (*wait)(void *self);  // before each sample, until cores are idle; false: the search ends
+    bool (*disturbed)(void *self);  // after it: other work may have slowed it down
+    void *self;
+} TunePace;
+
 typedef struct TuneOptions {
-    Team           *team;                              // threads to measure on
-    uint32_t        n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
-    double          seconds;                           // time budget of all layers together
-    size_t          l2_bytes;                          // per core
+    Team    *team;                              // threads to measure on
+    uint32_t n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
+    double
+        seconds;  // time budget of all layers together; with `pace` CPU time of the calling thread
+    size_t          l2_bytes;  // per core
     const Pressure *pressure;
     ProfileStore   *store;  // may be NULL
     ProgressSink    sink;
     WorkFlag       *stop;  // set by another thread to end tuning early; may be NULL
+    // Not NULL: threads are not pinned, layers that the store has for any core counts are not
+    // searched again, and the unfinished search of a layer is not stored when it is told to end.
+    const TunePace *pace;
 } TuneOptions;
 
 // Layers are measured as in a program that runs all of them: other data fills the L2, and the L3

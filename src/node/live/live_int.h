@@ -154,8 +154,9 @@ struct NodeLive {
     Inbox           inbox;
     Journal         journal;
     _Alignas(128) _Atomic uint32_t busy,
-        again;                  // the scheduler lock; a run was requested meanwhile
-    _Atomic int64_t waking_ns;  // spent waking workers, outside the lock
+        again;                   // the scheduler lock; a run was requested meanwhile
+    _Atomic uint32_t n_idle;     // cores without a block, when the lock was last released
+    _Atomic int64_t  waking_ns;  // spent waking workers, outside the lock
     _Alignas(128) _Atomic uint64_t ended[LIVE_SLOT_WORDS];
     _Alignas(128) _Atomic uint32_t budget;   // cores available to new blocks
     _Atomic bool              flush;         // reject all waiting requests

@@ -172,6 +172,7 @@ static Err open_live(NodeLive *l, const NodeLiveOptions *o) {
     if (l->o.cores == 0) l->o.cores = cpu_budget(&l->cpu, l->o.roots).cores;
     if (l->o.cores > CORES_MAX) l->o.cores = CORES_MAX;
     l->idle = cores_all(l->o.cores);
+    atomic_store(&l->n_idle, l->o.cores);
     atomic_store(&l->alarm, INT64_MAX);
     atomic_store(&l->throttled_at, INT64_MIN);
     l->throttled_ns = -1;
@@ -215,7 +216,16 @@ void node_live_destroy(NodeLive *l) {
     arena_finish(&a);
 }
 
-uint32_t    node_live_cores(const NodeLive *l) { return l->o.cores; }
+uint32_t node_live_cores(const NodeLive *l) { return l->o.cores; }
+
+// Cores beyond the budget of the process have no block either.
+uint32_t node_live_idle(const NodeLive *l) {
+    uint32_t idle = atomic_load_explicit(&l->n_idle, memory_order_relaxed);
+    uint32_t budget = atomic_load_explicit(&l->budget, memory_order_relaxed);
+    uint32_t away = budget < l->o.cores ? l->o.cores - budget : 0;
+    return idle > away ? idle - away : 0;
+}
+
 const char *node_live_watch(const NodeLive *l) { return l->counters.status; }
 
 bool node_live_submit(NodeLive *l, const EngineRequest *ask) {

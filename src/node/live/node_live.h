@@ -45,6 +45,7 @@ MUST_USE Err node_live_create(NodeLive **out, const NodeLiveOptions *o);
 void         node_live_destroy(NodeLive *l);  // accepts NULL; when all requests are answered
 
 uint32_t node_live_cores(const NodeLive *l);
+uint32_t node_live_idle(const NodeLive *l);  // cores without a block; from any thread
 // Status of the interference monitor, as text. Valid as long as the engine.
 const char *node_live_watch(const NodeLive *l);
 

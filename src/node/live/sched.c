@@ -316,6 +316,7 @@ static void step(NodeLive *l) {
 static void leave(NodeLive *l) {
     Cores asleep = l->asleep;
     l->asleep = (Cores){0};
+    atomic_store_explicit(&l->n_idle, cores_count(&l->idle), memory_order_relaxed);
     atomic_store(&l->busy, 0);
     uint32_t c = cores_next(&asleep, 0);
     if (c == CORES_MAX) return;

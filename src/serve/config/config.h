@@ -19,8 +19,10 @@
     X(policy, string, "slack", 1, 63, "scheduling policy: see cotenant node policies")             \
     X(cores, int, 0, 0, 256, "cores to compute on; 0: all that affinity and CPU quota allow")      \
     X(store, string, "", 0, 4095, "file of measured profiles; empty: in the cache directory")      \
-    X(tune_s, double, 0, 0, 3600,                                                                  \
-      "search time for faster kernel versions, per model at startup [s]")                          \
+    X(tune, string, "background", 1, 15,                                                           \
+      "search for faster kernel versions: background (while it serves), load, or off")             \
+    X(tune_s, double, 20, 0, 3600,                                                                 \
+      "time of that search, per model [s]; in the background CPU time; 0: none")                   \
     X(requests, int, 4096, 1, 1 << 20, "maximum requests in flight, queued included")              \
     X(concurrency, int, 4, 1, 64, "maximum requests of a model that run at the same time")         \
     X(shapes, int, 256, 1, 4096, "sets of input shapes kept compiled per model")                   \
@@ -90,6 +92,8 @@ typedef enum ModelClass {  // setting `class`
     CLASS_THROUGHPUT,
     CLASS_BEST_EFFORT
 } ModelClass;
+
+typedef enum TuneWhen { TUNE_BACKGROUND, TUNE_AT_LOAD, TUNE_OFF } TuneWhen;  // setting `tune`
 
 typedef struct ConfigModel {      // one version of a model, as named by a file, an argument or a
                                   // repository

@@ -15,6 +15,7 @@ static const Words words_of[] = {
     {"class", {"latency", "throughput", "best_effort"}},
     {"on_miss", {"reject", "serve_late", "degrade"}},
     {"weights", {"fp32", "fp16", "int8"}},
+    {"tune", {"background", "load", "off"}},
     {"log_level", {"debug", "info", "warn", "error"}},
     {"log_format", {"logfmt", "json"}},
     {"metrics_compat", {"none", "triton"}},

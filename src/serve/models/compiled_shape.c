@@ -114,7 +114,7 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
     uint64_t             room = model_version_memory_left(mv), own = request_room(cs);
     // The team is the loader's: shapes like an earlier one are made on another thread, untuned.
     bool           tuned = base == NULL && mv->registry->o.host->team != NULL;
-    double         tune = tuned ? mv->from->serve.tune_s : 0;
+    double         tune = tuned ? model_tuning_seconds(mv, TUNE_AT_LOAD) : 0;
     PrepareOptions o = {.runs = MEASURED_RUNS,
                         .background = tune <= 0,
                         .tune_seconds = tune,

@@ -15,6 +15,7 @@
 enum {
     ROW_MOST = 4,      // urgent jobs in a row, before one that is not
     NICE_BESIDE = 10,  // niceness while models are served
+    NICE_PACED = 19,
 };
 
 struct Loader {
@@ -50,7 +51,10 @@ static Err do_work(LoaderJob *j, double share) {
     if (j->work == NULL) return ERR_OK;
     if (j->quick) return j->work(j->self);
     // Niceness, not idle priority: on a busy machine an idle-priority thread might never run.
-    TRY(background_nice(&b, share, share < 1 ? NICE_BESIDE : 0, j->work, j->self));
+    if (j->paced)
+        TRY(background_nice(&b, 1, NICE_PACED, j->work, j->self));
+    else
+        TRY(background_nice(&b, share, share < 1 ? NICE_BESIDE : 0, j->work, j->self));
     return background_join(b);
 }
 

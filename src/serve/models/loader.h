@@ -16,6 +16,7 @@ struct LoaderJob {              // must stay valid until done has run
     void      *self;
     bool       urgent;  // a request waits for it: goes before jobs that are not
     bool       quick;   // work takes milliseconds: runs on the loader's thread
+    bool       paced;   // work rests by itself: runs at the lowest priority, without a share
     LoaderJob *next;
     LoopPost   begin_post, post;
     TimeNs     began;  // set before `begun` and `work`

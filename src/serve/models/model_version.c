@@ -13,6 +13,9 @@ enum { ARENA_SHIFT = 24 };
 
 static bool is(const char *text, const char *word) { return strcmp(text, word) == 0; }
 
+// Whether it replaces a version of the same file with faster kernel versions.
+static bool is_tuned(const ModelVersion *mv) { return mv->search_began > 0; }
+
 static void notify_changed(ModelVersion *mv) {
     ModelRegistry *r = mv->registry;
     if (r->open && r->o.changed != NULL) r->o.changed(r->o.self, &mv->info);
@@ -91,6 +94,7 @@ static void free_memory(ModelVersion *mv) {
 }
 
 void model_version_free(ModelVersion *mv) {
+    model_tuning_stop(mv);
     free_memory(mv);
     model_slot_remove(mv);
     registry_forget_detached(mv);
@@ -149,6 +153,8 @@ static Err load(void *self) {
     TRY(source_read(&mv->source, m->path, &o));
     mv->same = is_same(mv);
     if (mv->same) return ERR_OK;
+    if (is_tuned(mv) && !source_same_stamp(&mv->source.stamp, &mv->stamp))
+        return err_set(ERR_INVALID, "its file has changed since it was loaded");
     TRY(check_cancelled(mv));
     TRY(model_version_signature(mv));
     TRY(compiled_shape_init(mv));
@@ -220,12 +226,19 @@ static void retire_others(ModelVersion *mv) {
     }
 }
 
+static void inherit_failures(ModelVersion *mv, const ModelVersion *old) {
+    mv->failures = old->failures;
+    mv->info.quarantined = old->info.quarantined;
+    if (atomic_load(&old->worked)) atomic_store(&mv->worked, true);
+}
+
 static void replace_previous(ModelVersion *mv) {
     ModelVersion *old = mv->previous;
     mv->previous = NULL;
     if (old != NULL) {
         old->replacement = NULL;
         model_slot_remove(old);
+        if (is_tuned(mv)) inherit_failures(mv, old);
     }
     if (!mv->listed) CHECK(model_slot_add(mv) == ERR_OK);  // its predecessor's entry is free
     if (old != NULL) model_version_retire(old);
@@ -234,8 +247,11 @@ static void replace_previous(ModelVersion *mv) {
 static void keep_previous(ModelVersion *mv, const char *why) {
     ModelVersion *old = mv->previous;
     old->replacement = NULL;
+    old->info.tuning = false;
     mv->previous = NULL;
-    if (mv->same) {
+    if (is_tuned(mv)) {
+        model_tuning_report_kept(old, mv->search_began, why, true);
+    } else if (mv->same) {
         old->stamp = mv->stamp;
         old->from = mv->from;
         old->info.config = mv->info.config;
@@ -244,8 +260,8 @@ static void keep_previous(ModelVersion *mv, const char *why) {
         (void)snprintf(old->why, sizeof old->why, "a newer file could not be loaded: %s", why);
         old->info.reason = old->why;
     }
-    notify(old);
-    complete(mv, mv->same ? NULL : why);
+    if (!is_tuned(mv)) notify(old);
+    complete(mv, mv->same || is_tuned(mv) ? NULL : why);
     model_version_free(mv);
 }
 
@@ -263,17 +279,30 @@ static void load_begun(void *self) {
     ModelRegistry *r = mv->registry;
     mv->info.load_number = ++r->n_begun;
     mv->info.load_count = r->n_queued;
-    if (atomic_load(&mv->cancelled) != WORK_STOP) notify_changed(mv);
+    if (atomic_load(&mv->cancelled) != WORK_STOP && !is_tuned(mv)) notify_changed(mv);
 }
 
 static void count_loaded(ModelRegistry *r) {
     if (++r->n_loaded == r->n_queued) r->n_queued = r->n_begun = r->n_loaded = 0;
 }
 
+static void put_in_service(ModelVersion *mv) {
+    become_ready(mv);
+    replace_previous(mv);
+    if (is_tuned(mv))
+        model_tuning_report(mv);
+    else
+        notify(mv);
+    retire_others(mv);
+    complete(mv, NULL);
+    loader_share(mv->registry->loader, 0.5);
+}
+
 static void loaded(void *self, Err e, const char *why) {
-    ModelVersion *mv = self;
+    ModelVersion  *mv = self;
+    ModelRegistry *r = mv->registry;
     mv->loading = false;
-    count_loaded(mv->registry);
+    count_loaded(r);
     if (atomic_load(&mv->cancelled) == WORK_STOP) {
         complete(mv, "unloaded while loading");
         model_version_retire(mv);
@@ -282,18 +311,14 @@ static void loaded(void *self, Err e, const char *why) {
     } else if (e != ERR_OK) {
         fail(mv, why);
     } else {
-        become_ready(mv);
-        replace_previous(mv);
-        notify(mv);
-        retire_others(mv);
-        complete(mv, NULL);
-        loader_share(mv->registry->loader, 0.5);
+        put_in_service(mv);
     }
+    model_tuning_next(r);
 }
 
 void model_version_load(ModelVersion *mv) {
     const ModelVersion *old = mv->previous;
-    if (old != NULL && is(old->info.config->path, mv->info.config->path) &&
+    if (old != NULL && !is_tuned(mv) && is(old->info.config->path, mv->info.config->path) &&
         registry_same_settings(old->info.config, mv->info.config))
         memcpy(mv->previous_sha256, old->info.sha256, sizeof mv->previous_sha256);
     mv->loading = true;
@@ -303,6 +328,23 @@ void model_version_load(ModelVersion *mv) {
         .begun = load_begun, .work = load, .settle = settle_load, .done = loaded, .self = mv};
     mv->registry->n_queued++;
     loader_put(mv->registry->loader, &mv->job);
+}
+
+// A newer file that is being loaded gets its versions in its turn.
+Err model_version_load_tuned(ModelVersion *old, TimeNs search_began) {
+    ModelVersion *mv = NULL;
+    if (old->replacement != NULL) return ERR_OK;
+    TRY(model_version_open(old->registry, old->from, old->info.config, &mv));
+    mv->stamp = old->stamp;
+    mv->searched = true;
+    mv->search_began = search_began;
+    mv->untuned_ns = old->shapes[0].prepared.solo_ns[0];
+    mv->kept_target_ns = old->info.target_ns;
+    mv->previous = old;
+    old->replacement = mv;
+    old->info.tuning = true;
+    model_version_load(mv);
+    return ERR_OK;
 }
 
 static Err settle_unload(void *self, Err e) {
@@ -351,6 +393,8 @@ void model_version_retire(ModelVersion *mv) {
         atomic_store(&mv->cancelled, WORK_STOP);
         return;
     }
+    model_tuning_stop(mv);
+    mv->info.tuning = false;
     mv->info.state = MODEL_UNLOADING;
     mv->info.reason = "";
     notify(mv);
@@ -382,8 +426,8 @@ static uint64_t used_bytes(const ModelVersion *mv) {
     return sum;
 }
 
-uint64_t model_version_memory_left(const ModelVersion *mv) {
-    uint64_t all = cpu_mem_budget(&cgroup_roots), taken = resident_bytes(), used = used_bytes(mv);
+static uint64_t memory_left(const ModelVersion *mv, uint64_t used) {
+    uint64_t all = cpu_mem_budget(&cgroup_roots), taken = resident_bytes();
     uint64_t own = (uint64_t)mv->info.config->set.memory_mb << 20;
     uint64_t room = all > taken ? all - taken : 0;
     if (own == 0) return room > 0 ? room : 1;
@@ -392,6 +436,12 @@ uint64_t model_version_memory_left(const ModelVersion *mv) {
     return left > 0 ? left : 1;
 }
 
+uint64_t model_version_memory_left(const ModelVersion *mv) {
+    return memory_left(mv, used_bytes(mv));
+}
+
+uint64_t model_version_memory_beside(const ModelVersion *mv) { return memory_left(mv, 0); }
+
 // Rounds up to two digits, so that two starts on one machine mostly get the same target.
 static TimeNs round_up(TimeNs ns) {
     TimeNs step = 1;
@@ -399,12 +449,21 @@ static TimeNs round_up(TimeNs ns) {
     return (ns + step - 1) / step * step;
 }
 
+// Targets that depend on the run time stay when faster versions replace those in service: of other
+// shapes in proportion.
+static double untuned_ns(const ModelVersion *mv, const PreparedModel *s) {
+    const PreparedModel *first = mv->n_shapes > 0 ? &mv->shapes[0].prepared : NULL;
+    bool                 known = is_tuned(mv) && first != NULL && first->solo_ns[0] > 0;
+    return known ? s->solo_ns[0] * mv->untuned_ns / first->solo_ns[0] : s->solo_ns[0];
+}
+
 TimeNs model_version_target(const ModelVersion *mv, const PreparedModel *s) {
     const TenantSettings *set = &mv->info.config->set;
     double                ns = set->target_ms > 0 ? set->target_ms * 1e6
-                               : s != NULL        ? set->target_x_isolated * s->solo_ns[0]
+                               : s != NULL        ? set->target_x_isolated * untuned_ns(mv, s)
                                                   : 0;
     TimeNs                target = (TimeNs)ns;
+    if (is_tuned(mv) && mv->n_shapes > 0 && s == &mv->shapes[0].prepared) return mv->kept_target_ns;
     if (mv->info.class == CLASS_BEST_EFFORT) return FAR_NS;
     if (mv->info.class == CLASS_THROUGHPUT) target *= THROUGHPUT_TIMES;
     if (target == 0) return FAR_NS;

@@ -53,6 +53,7 @@ static void cancel(ModelVersion *mv) {
 
 void registry_destroy(ModelRegistry *r) {
     if (r == NULL) return;
+    model_tuning_finish(r);
     for (ModelVersion *mv = r->detached; mv != NULL; mv = mv->next_detached) cancel(mv);
     for (uint32_t i = 0; i < r->n_listed; i++) cancel(r->listed[i]);
     loader_destroy(r->loader);

@@ -35,6 +35,7 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
     uint32_t       load_number, load_count;  // LOADING: it is the number-th of count loads
     TimeNs         load_ns;                  // READY: time that loading took
     TimeNs         quarantined;              // until this time; 0: not in quarantine
+    bool           tuning;        // READY: faster versions are being searched or compiled
     uint32_t       cores;         // on which a run is fastest, as measured; 0: not known yet
     uint64_t       memory_bytes;  // weights, execution contexts, tables
     Budget         memory;        // of its requests
@@ -43,6 +44,13 @@ typedef struct ModelInfo {  // one version of a model; pinned while requests use
 } ModelInfo;
 
 typedef struct ModelRegistry ModelRegistry;
+
+typedef struct ModelTuned {           // result of a search in the background
+    double      before_ms, after_ms;  // run time alone on one core
+    double      seconds;  // from the begin of the search until its versions were in service
+    const char *kept;     // why the versions in service stay; NULL: new ones are in service
+    bool        failed;   // for a reason that an operator may remove
+} ModelTuned;
 
 typedef struct ModelRegistryOptions {
     Loop             *loop;
@@ -53,6 +61,8 @@ typedef struct ModelRegistryOptions {
     const NodePolicy *policy;
     const void       *policy_settings;
     void (*changed)(void *self, const ModelInfo *s);  // its state has changed; may be NULL
+    // A search in the background has ended, unless its model was unloaded; may be NULL.
+    void (*tuned)(void *self, const ModelInfo *s, const ModelTuned *t);
     void *self;
 } ModelRegistryOptions;
 
@@ -72,6 +82,8 @@ void registry_unload(ModelRegistry *r, const char *name, void (*done)(void *self
 
 // Whether c is the present configuration, or that of a version still in memory.
 bool registry_uses(const ModelRegistry *r, const Config *c);
+
+void registry_stop_tuning(ModelRegistry *r);  // for good: before the server drains
 
 bool registry_ready(const ModelRegistry *r);  // every required model has a version ready
 

@@ -10,6 +10,7 @@
 
 #include "node/prepared_model.h"
 #include "node/prepared_shape.h"
+#include "node/version_search.h"
 #include "serve/models/registry.h"
 #include "serve/models/loader.h"
 
@@ -91,6 +92,22 @@ typedef struct ShapedProgram {
     char                  why[MODEL_VERSION_WHY];
 } ShapedProgram;
 
+// The search for faster versions of one model after another, beside serving. Its job may outlive
+// the version: the search has copies of all it needs.
+typedef struct ModelTuning {
+    ModelVersion *of;      // searched; NULL: it was unloaded, or there is none
+    bool          busy;    // the job is with the tuner
+    bool          off;     // the server drains
+    Loader       *tuner;   // created for the first search
+    Arena         memory;  // of the copies
+    WorkFlag      stop;
+    TimeNs        began;
+    VersionSearch search;
+    SourceStamp   stamp;
+    VersionGain   gain;
+    LoaderJob     job;
+} ModelTuning;
+
 struct ModelVersion {
     ModelInfo      info;
     ModelRegistry *registry;
@@ -117,12 +134,17 @@ struct ModelVersion {
     bool           retiring;   // unloaded once another version of the model is ready
     bool           unloaded;   // by request; stays listed as UNAVAILABLE
     WorkFlag       cancelled;  // while loading
-    LoadWaiter    *load_waiters;
-    ModelVersion  *replacement, *previous;  // being loaded to replace it; replaced by it
-    ModelVersion  *next;                    // in its slot, newest first
-    ModelVersion  *next_detached;           // in registry.detached
-    LoaderJob      job;
-    char           why[MODEL_VERSION_WHY];
+    bool           searched;   // its versions were searched, or are those that a search found
+    // Of a version that replaces `previous` because a search found faster versions; else 0.
+    TimeNs        search_began;
+    double        untuned_ns;      // run time of the previous one alone on one core
+    TimeNs        kept_target_ns;  // target of the previous one
+    LoadWaiter   *load_waiters;
+    ModelVersion *replacement, *previous;  // being loaded to replace it; replaced by it
+    ModelVersion *next;                    // in its slot, newest first
+    ModelVersion *next_detached;           // in registry.detached
+    LoaderJob     job;
+    char          why[MODEL_VERSION_WHY];
 };
 
 typedef struct ModelSlot {
@@ -165,6 +187,7 @@ struct ModelRegistry {
     bool           open;   // registry_create has returned: `changed` is called
     bool           begun;  // the first configuration is loading or loaded
     LoaderJob      quiet;
+    ModelTuning    tuning;
     LoopTimer      sweep;  // see idle_shapes.c
 };
 
@@ -189,7 +212,10 @@ void         model_version_unpinned(ModelVersion *mv);
 void         model_version_free(ModelVersion *mv);       // takes its shapes out of the engine
 MUST_USE Err model_version_signature(ModelVersion *mv);  // model_signature.c, as the next
 void         model_version_set_outputs(ModelVersion *mv, const PreparedModel *s);
-uint64_t     model_version_memory_left(const ModelVersion *mv);  // bytes it may still allocate
+uint64_t     model_version_memory_left(const ModelVersion *mv);    // bytes it may still allocate
+uint64_t     model_version_memory_beside(const ModelVersion *mv);  // bytes for another of the model
+// Loads it again, to take the versions that a search has stored, and to replace it.
+MUST_USE Err model_version_load_tuned(ModelVersion *mv, TimeNs search_began);
 TimeNs       model_version_target(const ModelVersion *mv, const PreparedModel *s);
 void         model_version_update(ModelVersion *mv);      // its memory and target
 bool         model_version_busy(const ModelVersion *mv);  // a loader job uses it
@@ -226,6 +252,14 @@ void shaped_program_drop(const CompiledShape *cs);  // all that its tenant runs;
 
 MUST_USE Err registry_set_policy(const ModelRegistry *r);  // for the tenants that have joined
 double       compiled_shape_priority(ModelClass c);
+
+// model_tuning.c, on the loop's thread.
+double model_tuning_seconds(const ModelVersion *mv, TuneWhen when);  // 0: not then
+void   model_tuning_next(ModelRegistry *r);  // starts a search, if none runs and nothing loads
+void   model_tuning_stop(const ModelVersion *mv);    // accepts one that is not searched
+void   model_tuning_report(const ModelVersion *mv);  // it has replaced the one that was searched
+void   model_tuning_report_kept(const ModelVersion *mv, TimeNs began, const char *why, bool failed);
+void   model_tuning_finish(ModelRegistry *r);
 
 // idle_shapes.c. On the loop, when a shape that a request brought is ready.
 void idle_shapes_watch(ModelRegistry *r);

@@ -94,6 +94,7 @@ static void move_waiters(ModelVersion *from, ModelVersion *to) {
 
 static void drop_replacement(ModelVersion *mv) {
     if (mv->replacement == NULL) return;
+    mv->info.tuning = false;
     atomic_store(&mv->replacement->cancelled, WORK_STOP);
     mv->replacement->previous = NULL;
     mv->replacement = NULL;
@@ -132,6 +133,7 @@ static Err start_load(ModelRegistry *r, const Config *c, const ConfigModel *m,
     ModelVersion *mv = NULL;
     TRY(open_version(r, c, m, stamp, &mv));
     if (old != NULL && old->info.state == MODEL_READY) {
+        model_tuning_stop(old);
         drop_replacement(old);
         mv->previous = old;
         old->replacement = mv;

@@ -73,6 +73,10 @@ void metrics_register(Metrics *m, uint32_t slot, const char *model, const char *
     register_version(m, s, version);
 }
 
+void metrics_tuned(Metrics *m, uint32_t slot) {
+    if (slot < REGISTRY_SLOTS) m->models[slot].tunings++;
+}
+
 void metrics_engine(Metrics *m, NodeLive *engine) { m->engine = engine; }
 
 void metrics_tenant(Metrics *m, uint32_t tenant, uint32_t slot) {
@@ -207,6 +211,7 @@ static void add_versions(const Metrics *m, const ModelRegistry *f, MetricsLoad *
         loads[s->slot].request_bytes += budget_used(&s->memory);
         loads[s->slot].request_limit += s->memory.most;
         loads[s->slot].ready = loads[s->slot].ready || s->state == MODEL_READY;
+        loads[s->slot].tuning = loads[s->slot].tuning || s->tuning;
     }
 }
 

@@ -53,6 +53,7 @@ void         metrics_destroy(Metrics *m);  // accepts NULL
 // target.
 void metrics_register(Metrics *m, uint32_t slot, const char *model, const char *version,
                       TimeNs target_ns, double percentile);
+void metrics_tuned(Metrics *m, uint32_t slot);      // faster kernel versions are in service
 void metrics_engine(Metrics *m, NodeLive *engine);  // for cores and queues in statistics
 void metrics_tenant(Metrics *m, uint32_t tenant,
                     uint32_t slot);  // this engine tenant belongs to the model from now on

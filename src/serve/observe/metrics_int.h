@@ -20,7 +20,7 @@ typedef struct MetricsModel {
     TimeNs         edges[METRICS_EDGES];
     MetricsBuckets request, queue, compute;
     uint64_t       ends[RECEIPT_ENDS], outcomes[RECEIPT_OUTCOMES], causes[RECEIPT_CAUSES];
-    uint64_t       preemptions, conflicts, degraded, yields, demotions;
+    uint64_t       preemptions, conflicts, degraded, yields, demotions, tunings;
     double         core_ns;
     uint64_t       recent[METRICS_RECENT / 64];  // ring of bits: deadline met
     uint32_t       recent_at, recent_n, recent_met;
@@ -47,7 +47,7 @@ typedef struct MetricsLoad {  // present load of a model, over its versions and 
     uint32_t waiting, running, cores;
     uint64_t memory_bytes;
     uint64_t request_bytes, request_limit;  // memory of its requests
-    bool     ready;
+    bool     ready, tuning;
 } MetricsLoad;
 
 typedef struct MetricsText {  // a Prometheus document being written

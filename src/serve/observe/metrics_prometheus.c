@@ -159,6 +159,8 @@ VALUE(memory, l->memory_bytes)
 VALUE(request_memory, l->request_bytes)
 VALUE(request_memory_limit, l->request_limit)
 VALUE(ready, l->ready)
+VALUE(tuning, l->tuning)
+VALUE(tunings, x->tunings)
 
 typedef struct ModelFamily {
     const char *name, *type, *help;
@@ -193,6 +195,10 @@ static const ModelFamily model_families[] = {
     {"cotenant_request_memory_limit_bytes", "gauge",
      "Limit of cotenant_request_memory_bytes (buffered_mb of the model).", request_memory_limit},
     {"cotenant_model_ready", "gauge", "1 if a version of the model is ready.", ready},
+    {"cotenant_model_tuning", "gauge",
+     "1 while faster kernel versions are searched, or compiled, beside serving.", tuning},
+    {"cotenant_model_tuned_total", "counter",
+     "Times faster kernel versions replaced those in service.", tunings},
 };
 
 static void put_models(MetricsText *t) {

@@ -53,7 +53,7 @@ class Server:
                                   "--drain-delay-ms", "0", *flags]
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
-                                        env={**os.environ, **(env or {})}, preexec_fn=preexec)
+                                        env={"COTENANT_TUNE": "off", **os.environ, **(env or {})}, preexec_fn=preexec)
         atexit.register(self.leave)
         self.ports = {}
         if wait:
