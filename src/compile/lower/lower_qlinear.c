@@ -45,8 +45,9 @@ static bool dequantize_constant(Ir *ir, uint32_t bytes, const ByteScale *from, u
     y.dtype = DT_F32;
     y.data = NULL;
     if (tensor_alloc(&y, ir->arena) != ERR_OK) return false;
-    float *to = y.data;
-    for (int64_t i = 0; i < tensor_count(x); i++)
+    float        *to = y.data;
+    const int64_t n = ir_omits_data(ir, (size_t)tensor_count(x)) ? 0 : tensor_count(x);
+    for (int64_t i = 0; i < n; i++)
         to[i] = ((float)tensor_get_f64(x, i) - (float)from->zero) * from->scale;
     *out = ir_const(ir, ir->values[bytes].name, y);
     return true;
@@ -85,7 +86,8 @@ static bool lower_inner(Ir *ir, const Node *n) {
 static bool lower_floats(Ir *ir, const Node *n, const Parts *p, const uint32_t *floats) {
     const QLinear *q = &p->q;
     Node          *inner = arena_new(ir->arena, Node, 1);
-    uint32_t      *in = arena_new(ir->arena, uint32_t, q->operands), bytes[QLINEAR_OPERANDS];
+    uint32_t      *in = arena_new(ir->arena, uint32_t, q->operands);
+    uint32_t       bytes[QLINEAR_OPERANDS] = {0};
     *inner = qlinear_node(n, q);
     inner->in = in;
     for (uint32_t i = 0; i < q->operands; i++) {

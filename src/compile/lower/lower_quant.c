@@ -224,6 +224,8 @@ bool lower_gemm_quant(Ir *ir, const Node *n) {
         !bias_fits(bias, s.shape.conv.oc) || !output_scales(ir, &x, lower_type(ir, n, 4), &y, &s))
         return false;
     if (y_scale == NULL) s.kind = INT8_FLOATS;
+    if (bias != NULL && (bias->rank < 1 || bias->dims[bias->rank - 1] != s.shape.conv.oc))
+        return false;
     s.bias = bias != NULL ? bias->data : NULL;
     lower_add(ir, n, 0, IR_INT8_GEMM, 1, &s, sizeof s);
     return true;

@@ -3,7 +3,8 @@
 #include "kernel/blocking.h"
 #include "kernel/vec/vec_int8.h"
 
-int8_conv_fn VEC(int8_conv);
+int8_conv_fn  VEC(int8_conv);
+ewise_span_fn VEC_SHARED(ewise_span);
 
 #define UNROLL VEC_UNROLL(4)
 
@@ -345,7 +346,7 @@ static void run_program(const Run *r, uint32_t from, uint32_t to) {
                 in[j].at += in[j].mode == EWISE_CONTIGUOUS ? at : channel;
             if (in[j].mode == EWISE_PER_LANE) in[j].mode = EWISE_CONTIGUOUS;
         }
-        VEC(ewise_span)(f->program, in, y, n);
+        VEC_SHARED(ewise_span)(f->program, in, y, n);
     }
 }
 
