@@ -49,7 +49,7 @@ benches: deps ; @tools/configure $(B) $(SETUP) && ninja -C $(B) benches
 #: bench          run every benchmark
 bench: benches ; @tools/bench $(B)
 
-#: bench-ort      latency against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." selects networks, ONLY=int8 quantised ones
+#: bench-ort      latency against ONNX Runtime; MODELS="FILE.onnx ..." adds files, ONLY="NAME ..." selects networks, ONLY=int8 quantised ones, ONLY=fp16 float16
 bench-ort: benches ; @MODELS='$(MODELS)' ONLY='$(ONLY)' ORT='$(ORT)' tools/bench-ort $(B) $(ARGS)
 
 #: bench-decoder  tokens per second of decoders with caches, against ONNX Runtime

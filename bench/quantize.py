@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Quantises an ONNX network to INT8.
+"""Quantises an ONNX network to INT8, or converts it to float16.
 
-Usage: quantize.py static|dynamic FILE.onnx OUT.onnx [COTENANT]
+Usage: quantize.py static|dynamic|half FILE.onnx OUT.onnx [COTENANT]
 
 static: QuantizeLinear and DequantizeLinear around every layer (QDQ): activations uint8 with the range seen on random
 inputs, weights int8 with one scale per output channel, biases int32. COTENANT (default build/cotenant) computes the
 ranges: it runs the network once with all values as outputs.
 dynamic: MatMul with constant weights becomes DynamicQuantizeLinear and MatMulInteger.
+half: inputs, outputs and constants of float32 become float16.
 """
 import os
 import subprocess
@@ -221,12 +222,30 @@ def quantize_dynamic(net):
     net.graph.node.extend(nodes)
 
 
+def convert_to_half(net):
+    for name, value in net.constants.items():
+        if value.dtype == np.float32:
+            net.constants[name] = value.astype(np.float16)
+    for v in [*net.graph.input, *net.graph.output]:
+        if v.type.tensor_type.elem_type == TensorProto.FLOAT:
+            v.type.tensor_type.elem_type = TensorProto.FLOAT16
+    for n in net.graph.node:
+        for a in n.attribute:
+            if n.op_type == 'Cast' and a.i == TensorProto.FLOAT:
+                a.i = TensorProto.FLOAT16
+            if n.op_type in ('Constant', 'ConstantOfShape') and a.t.data_type == TensorProto.FLOAT:
+                a.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(a.t).astype(np.float16)))
+    del net.graph.value_info[:]
+
+
 def main():
-    if len(sys.argv) not in (4, 5) or sys.argv[1] not in ('static', 'dynamic'):
+    if len(sys.argv) not in (4, 5) or sys.argv[1] not in ('static', 'dynamic', 'half'):
         sys.exit(__doc__)
     net = Network(onnx.load(sys.argv[2]))
     if sys.argv[1] == 'dynamic':
         quantize_dynamic(net)
+    elif sys.argv[1] == 'half':
+        convert_to_half(net)
     else:
         fold_batch_norms(net)
         StaticQuantizer(net, value_ranges(net, sys.argv[4] if len(sys.argv) == 5 else 'build/cotenant')).run()

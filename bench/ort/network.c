@@ -109,6 +109,8 @@ Err network_read(const char *path, int64_t length, Arena *a, Network *n) {
     *n = (Network){.path = path};
     TRY(onnx_read(path, &n->model));
     const Graph *g = n->model.graph;
+    for (uint32_t i = 0; i < g->n_values; i++)
+        n->quantised |= g->values[i].type.dtype == DT_F16 || g->values[i].type.dtype == DT_BF16;
     for (uint32_t i = 0; i < g->n_nodes; i++)
         n->quantised |= strstr(op_info(g->nodes[i].op)->name, "Quantize") != NULL;
     Err e = read_inputs(path, length, a, n);

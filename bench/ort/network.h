@@ -7,7 +7,7 @@ typedef struct Network {
     const char *path;
     Model       model;
     Tensor     *inputs;     // in the graph's order, with data
-    bool        quantised;  // has quantised integer operators
+    bool        quantised;  // has quantised integers, or floats of 16 bits
 } Network;
 
 // Inputs recorded beside the file (input_K.json, input_K.raw) are used; others are random with a

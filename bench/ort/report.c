@@ -35,7 +35,7 @@ static void print_terms(const Report *r, FILE *f) {
         "intra-op threads as below,\n1 inter-op thread, spinning on, denormals as zero. "
         "Batch 1, the same files and inputs, turns of 50 ms, one\nengine awake at a time. "
         "Times are the least of all runs, medians beside them; ratio is ours / ONNX "
-        "Runtime.\nOutputs agree within %g of the largest number (quantised networks: "
+        "Runtime.\nOutputs agree within %g of the largest number (of 8 or 16 bits: "
         "cosine of at least %g).\n\n",
         r->version, r->params.tolerance, MEASUREMENT_COSINE);
 }

@@ -294,23 +294,49 @@ static Version basic(const List *l, uint32_t rows, uint32_t vecs, BlockOrder ord
                      .tile_vecs = (uint8_t)vecs};
 }
 
-// Rows per task with inputs and outputs of that many bytes; fewer, if a large layer would have
-// less than FEW tasks.
+enum { FEW = 4, LARGE = 1 << 20 };  // tasks; multiplications
+
+static bool is_large(const Int8Plan *p) {
+    return (double)p->pixels * p->vecs * p->lanes * p->quads * INT8_QUAD >= LARGE;
+}
+
+// Units of rows with inputs and outputs of that many bytes.
+static size_t rows_fit(const List *l, size_t bytes) {
+    const Int8Plan *p = &l->p;
+    size_t          in = (size_t)p->ic * l->s->conv.sh * l->s->conv.sw + (size_t)p->vecs * p->lanes;
+    return bytes / max_u32((uint32_t)(in * p->unit), 1);
+}
+
+// Rows per task; fewer than fit, if a large layer would have less than FEW tasks.
 static uint16_t rows_of(const List *l, size_t bytes, uint32_t rows) {
-    enum { FEW = 4, LARGE = 1 << 20 };  // tasks; multiplications
     const Int8Plan *p = &l->p;
     const uint32_t  units = p->pixels / p->unit;
-    const double    macs = (double)p->pixels * p->vecs * p->lanes * p->quads * INT8_QUAD;
-    size_t          in = (size_t)p->ic * l->s->conv.sh * l->s->conv.sw + (size_t)p->vecs * p->lanes;
-    size_t          unit = in * p->unit;
-    size_t          fits = bytes / max_u32((uint32_t)unit, 1), share = ceil_div(units, FEW);
-    if (macs >= LARGE && fits > share)
-        fits = p->unit == 1 ? round_up((uint32_t)share, rows) : share;
+    size_t          fits = rows_fit(l, bytes), share = ceil_div(units, FEW);
+    if (is_large(p) && fits > share) fits = p->unit == 1 ? round_up((uint32_t)share, rows) : share;
     return block_of(units, fits, p->unit == 1 ? rows : 1);
 }
 
+// Whether a share of the pixels is only a few tiles, of which the last ones are not full, while the
+// output channels can be shared out instead.
+static bool prefers_columns(const Int8Plan *p, uint32_t rows, uint32_t vecs) {
+    enum { TILES = 16 };
+    return is_large(p) && p->pixels < FEW * TILES * rows && ceil_div(p->vecs, vecs) >= FEW;
+}
+
+// All pixels by a share of the output channels.
+static Version shared_columns(const List *l, uint32_t rows, uint32_t vecs, size_t fit_vecs) {
+    const Int8Plan *p = &l->p;
+    Version         v = basic(l, rows, vecs, ORDER_WEIGHT_STATIONARY, SPLIT_COLUMNS);
+    size_t          share = ceil_div(p->vecs, FEW);
+    v.rows = block_of(p->pixels / p->unit, rows_fit(l, l->caches->l2 / 2), p->unit == 1 ? rows : 1);
+    v.columns = block_of(p->vecs, fit_vecs < share ? fit_vecs : share, vecs);
+    return v;
+}
+
 static void add_tile(List *l, uint32_t rows, uint32_t vecs) {
-    size_t  panel = (size_t)l->p.quads * INT8_QUAD * l->p.lanes, l2 = l->caches->l2;
+    size_t panel = (size_t)l->p.quads * INT8_QUAD * l->p.lanes, l2 = l->caches->l2;
+    if (prefers_columns(&l->p, rows, vecs))
+        version_add(shared_columns(l, rows, vecs, l2 / 2 / panel), l->out, &l->n, l->max);
     Version v = basic(l, rows, vecs, ORDER_WEIGHT_STATIONARY, SPLIT_ROWS);
     v.rows = rows_of(l, l2 / 2, rows);
     Version few = basic(l, rows, vecs, ORDER_WEIGHT_STATIONARY, SPLIT_COLUMNS);

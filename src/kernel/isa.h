@@ -69,6 +69,7 @@ typedef struct Isa {
 extern const Isa isa_baseline;
 #ifdef __x86_64__
 extern const Isa isa_avx2, isa_avx512;
+extern const Isa isa_avxvnni;  // avx2 with byte kernels of its own
 #endif
 
 // The widest instruction set of this CPU, or the one named by COTENANT_ISA. Fails if that name is

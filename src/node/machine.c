@@ -89,8 +89,7 @@ Err machine_isa(const NodeMachineSpec *s, const Isa **out) {
     static const Isa *const all[] = {
         &isa_baseline,
 #ifdef __x86_64__
-        &isa_avx2,
-        &isa_avx512,
+        &isa_avx2,     &isa_avxvnni, &isa_avx512,
 #endif
         NULL,
     };
@@ -99,7 +98,8 @@ Err machine_isa(const NodeMachineSpec *s, const Isa **out) {
             *out = all[i];
             return ERR_OK;
         }
-    return err_set(ERR_CONFIG, "isa '%s' is not built in; use baseline, avx2 or avx512", s->isa);
+    return err_set(ERR_CONFIG, "isa '%s' is not built in; use baseline, avx2, avxvnni or avx512",
+                   s->isa);
 }
 
 CacheSizes machine_caches(const NodeMachineSpec *s) {

@@ -7,7 +7,7 @@
 
 #define NODE_MACHINE_SPEC(X)                                                                       \
     X(name, string, "machine", 1, 63, "name in tables")                                            \
-    X(isa, string, "avx2", 1, 15, "instruction set: baseline, avx2 or avx512")                     \
+    X(isa, string, "avx2", 1, 15, "instruction set: baseline, avx2, avxvnni or avx512")            \
     X(cores, int, 64, 1, CORES_MAX, "cores")                                                       \
     X(reserved, int, 0, 0, CORES_MAX - 1, "cores reserved for dispatching, not for layers")        \
     X(slice_cores, int, 4, 1, CORES_MAX, "cores that share a slice of L3")                         \

@@ -8,6 +8,7 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper, save
 
 RANDOM = np.random.default_rng(7)
+MS = 'com.microsoft'
 TYPES = {np.dtype(np.uint8): T.UINT8, np.dtype(np.int8): T.INT8, np.dtype(np.float32): T.FLOAT}
 
 
@@ -39,12 +40,13 @@ class Net:
         graph = helper.make_graph(
             self.nodes, 'g', [helper.make_tensor_value_info('x', T.FLOAT, self.shape)],
             [helper.make_tensor_value_info(output, kind or TYPES[self.dtype], None)], self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)])
+        sets = [helper.make_opsetid('', 13), helper.make_opsetid(MS, 1)]
+        model = helper.make_model(graph, opset_imports=sets)
         model.ir_version = 8
         save(model, path)
 
 
-def qlinear_conv(net, ic, oc, k, groups=1, per_channel=True, w_dtype=np.int8, **attributes):
+def qlinear_conv(net, ic, oc, k, groups=1, per_channel=True, w_dtype=np.int8, output='y', **attributes):
     n = oc if per_channel else 1
     zeros = np.zeros(n) if w_dtype == np.int8 else np.full(n, 121)
     scale = RANDOM.uniform(0.001, 0.004, n)
@@ -52,7 +54,7 @@ def qlinear_conv(net, ic, oc, k, groups=1, per_channel=True, w_dtype=np.int8, **
         'q', net.constant(np.float32(0.013)), net.zero_point(net.zero), net.bytes((oc, ic // groups, k, k), w_dtype),
         net.constant(scale if per_channel else scale[0], np.float32),
         net.constant(zeros if per_channel else zeros[0], w_dtype), net.constant(np.float32(0.02)), net.zero_point(5),
-        net.constant(RANDOM.integers(-9000, 9000, oc), np.int32)], 'y', group=groups, **attributes)
+        net.constant(RANDOM.integers(-9000, 9000, oc), np.int32)], output, group=groups, **attributes)
 
 
 def exact(folder):
@@ -96,6 +98,79 @@ def exact(folder):
     net.nodes[0] = helper.make_node('DynamicQuantizeLinear', ['x'], ['q', 's', 'z'])
     net.node('MatMulInteger', ['q', net.bytes((50, 33)), 'z'], 'y')
     net.save(folder + '/dynamic.onnx', kind=T.INT32)
+
+
+def qlinear(net, op, operands, output, scale, zero, **attributes):
+    """An operator of com.microsoft. operands: (value, scale, zero point); Concat has the output's scale first."""
+    to = [net.constant(np.float32(scale)), net.zero_point(zero)]
+    inputs = [x for value, s, z in operands for x in (value, net.constant(np.float32(s)), net.zero_point(z))]
+    inputs = to + inputs if op == 'QLinearConcat' else inputs + to
+    return net.node(op, inputs, output, domain=MS, **attributes)
+
+
+SECOND = ('b', 0.02, 3)  # another operand: x in another scale
+EXACT = (('QLinearAdd', [SECOND], {}), ('QLinearMul', [SECOND], {}), ('QLinearLeakyRelu', [], dict(alpha=0.1)),
+         ('QLinearConcat', [SECOND, SECOND], dict(axis=1)))
+ROUNDED = (('QLinearSigmoid', [], {}), ('QLinearSoftmax', [], dict(axis=1, opset=13)), ('QLinearGlobalAveragePool', [], {}),
+           ('QLinearAveragePool', [], dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])))
+
+
+def operators(folder, rows):
+    """Operators that ONNX Runtime's static quantiser writes in its operator-oriented format."""
+    for dtype in (np.uint8, np.int8):
+        for op, more, options in rows:
+            net = Net([2, 20, 9, 8], dtype)
+            net.node('QuantizeLinear', ['x', net.constant(np.float32(0.02)), net.zero_point(3)], 'b')
+            scale = 0.004 if op in ('QLinearSigmoid', 'QLinearSoftmax', 'QLinearGlobalAveragePool') else 0.016
+            qlinear(net, op, [('q', 0.013, net.zero), *more], 'y', scale, 5, **options)
+            net.save('%s/%s_%s.onnx' % (folder, op, net.dtype.name))
+
+
+def products(folder):
+    for dtype in (np.uint8, np.int8):
+        for transposed in (False, True):
+            net = Net([9, 48], dtype)
+            qgemm(net, 'q', 0.013, net.zero, 48, 40, transposed, alpha=0.75)
+            net.save('%s/gemm_%d_%s.onnx' % (folder, transposed, net.dtype.name))
+
+
+def blocks(folder):
+    for dtype in (np.uint8, np.int8):
+        net = Net([1, 16, 9, 8], dtype)  # a block of a residual network: no float between its layers
+        qlinear_conv(net, 16, 32, 3, output='c', pads=[1, 1, 1, 1])
+        net.node('MaxPool', ['c'], 'm', kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+        y = qlinear(net, 'QLinearAdd', [('m', 0.02, 5), ('m', 0.02, 5)], 's', 0.03, 9)
+        y = qlinear(net, 'QLinearConcat', [(y, 0.03, 9), ('m', 0.02, 5)], 'j', 0.03, 9, axis=1)
+        y = qlinear(net, 'QLinearGlobalAveragePool', [(y, 0.03, 9)], 'p', 0.01, 2)
+        net.node('Flatten', [y], 'f')
+        qgemm(net, 'f', 0.01, 2, 64, 21, True)
+        net.save('%s/block_%s.onnx' % (folder, net.dtype.name))
+
+
+def qgemm(net, x, scale, zero, k, n, transposed, **attributes):
+    net.node('QGemm', [x, net.constant(np.float32(scale)), net.zero_point(zero),
+                       net.bytes((n, k) if transposed else (k, n)),
+                       net.constant(RANDOM.uniform(0.001, 0.004, n), np.float32), net.constant(np.zeros(n), np.int8),
+                       net.constant(RANDOM.integers(-9000, 9000, n), np.int32), net.constant(np.float32(0.02)),
+                       net.zero_point(5)], 'y', domain=MS, transB=int(transposed), **attributes)
+
+
+def floats(folder):
+    """Products with float results, then quantised, so that answers are bytes."""
+    for bias in (False, True):
+        for dynamic in (False, True):
+            net = Net([7, 50])
+            net.nodes[0] = helper.make_node('DynamicQuantizeLinear', ['x'], ['q', 's', 'z'])
+            weights = [net.bytes((50, 33))]
+            scale = net.constant(RANDOM.uniform(0.001, 0.004, 33), np.float32)
+            zero, add = net.constant(np.full(33, -3), np.int8), net.constant(RANDOM.uniform(-1, 1, 33), np.float32)
+            add = [add] if bias else []
+            if dynamic:
+                net.node('DynamicQuantizeMatMul', ['x', *weights, scale, zero, *add], 'f', domain=MS)
+            else:
+                net.node('MatMulIntegerToFloat', ['q', *weights, 's', scale, 'z', zero, *add], 'f', domain=MS)
+            net.node('QuantizeLinear', ['f', net.constant(np.float32(0.02)), net.zero_point(99)], 'y')
+            net.save('%s/floats_%d_%d.onnx' % (folder, bias, dynamic))
 
 
 class QdqNet(Net):
@@ -158,10 +233,12 @@ def qdq(folder):
 
 
 def main():
-    for kind, write in (('exact', exact), ('qdq', qdq)):
+    for kind, writers, rows in (('exact', (exact, products), EXACT), ('qdq', (qdq, floats, blocks), ROUNDED)):
         folder = os.path.join(sys.argv[1], kind)
         os.makedirs(folder)
-        write(folder)
+        operators(folder, rows)
+        for write in writers:
+            write(folder)
 
 
 if __name__ == '__main__':

@@ -5,7 +5,7 @@
 /usr/bin/python3 -c 'import numpy, onnx' 2>/dev/null || exit 77
 /usr/bin/python3 "$SRC/tests/cli/quantized_models.py" "$dir"
 isas=
-for isa in baseline avx2 avx512; do
+for isa in baseline avx2 avxvnni avx512; do
     ! COTENANT_ISA=$isa "$COTENANT" run "$dir/exact/dynamic.onnx" >"$dir/out" 2>&1 || isas="$isas $isa"
 done
 [ -n "$isas" ] || { cat "$dir/out"; fail "no instruction set runs"; }
@@ -27,7 +27,7 @@ compared = 0
 for want in glob.glob(sys.argv[1] + '/*-want/*/y.npy'):
     exact = '/exact-want/' in want
     b = np.load(want).astype(np.int64)
-    for isa in ('baseline', 'avx2', 'avx512'):
+    for isa in ('baseline', 'avx2', 'avxvnni', 'avx512'):
         path = want.replace('-want/', '-%s/' % isa)
         if not os.path.exists(path):
             continue
@@ -37,10 +37,16 @@ for want in glob.glob(sys.argv[1] + '/*-want/*/y.npy'):
         assert len(np.unique(b)) > 8, 'the network %s says nothing' % want
         assert difference.max() <= (0 if exact else 1) and share <= (0 if exact else 0.01), \
             '%s: by %d, in a share of %g' % (path, difference.max(), share)
-assert compared >= 50
+assert compared >= 150
 P
 # The layers are computed with bytes.
 expect 0 compile "$dir/qdq/conv_relu_uint8.onnx" --no-store
 prints 'int8 tile'
 expect 0 compile "$dir/exact/dynamic.onnx" --no-store
 prints 'int8 tile'
+# The operator-oriented format has no layer of reference kernels or floats between its ends.
+for type in uint8 int8; do
+    expect 0 compile "$dir/qdq/block_$type.onnx" --no-store
+    prints 'QGemm'
+    prints '^8 steps'
+done

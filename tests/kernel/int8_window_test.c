@@ -8,7 +8,7 @@
 
 #include "tests/kernel/arrays.h"
 #include "base/rng.h"
-#include "tests/kernel/isas.h"
+#include "tests/kernel/byte_isas.h"
 #include "tests/runner.h"
 
 typedef struct Case {
@@ -128,8 +128,8 @@ static void depthwise_is_exact(void **state) {
         {.kind = INT8_BYTES, .factor = 1, .lo = -100, .hi = 155, .zero = 100},
         {.kind = INT8_BYTES, .factor = 0.25f, .lo = -128 - 3, .hi = 127 - 3, .zero = 3},
     };
-    const Isa *isas[3];
-    size_t     n = isas_here(isas);
+    const Isa *isas[BYTE_ISAS];
+    size_t     n = byte_isas_here(isas);
     Rng        r = {5};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Data d = make(&cases[i], &r);

@@ -8,25 +8,50 @@
 #include "model/params/resize.h"
 #include "model/params/sliding_window.h"
 
-static bool add_pool(Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kind) {
+static bool pool_spec(const Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kind, Pool *p) {
     const Tensor *x = lower_type(ir, n, 0);
-    Pool          p = {.kind = kind, .count_pad = attr_int(n, "count_include_pad", 0) != 0};
-    if (!spec_window(w, &p.shape) || x->dims[0] * x->dims[1] > INT32_MAX) return false;
-    p.shape.n = (uint32_t)x->dims[0];
-    p.shape.ic = p.shape.oc = (uint32_t)x->dims[1];
-    p.shape.groups = 1;
+    *p = (Pool){.kind = kind, .count_pad = attr_int(n, "count_include_pad", 0) != 0};
+    if (!spec_window(w, &p->shape) || x->dims[0] * x->dims[1] > INT32_MAX) return false;
+    p->shape.n = (uint32_t)x->dims[0];
+    p->shape.ic = p->shape.oc = (uint32_t)x->dims[1];
+    p->shape.groups = 1;
     for (int32_t i = 0; i < w->rank; i++)
         if (w->pad_end[i] < 0 || w->pad_end[i] > INT32_MAX) return false;
-    p.pr = (uint32_t)w->pad_end[w->rank - 1];
-    p.pb = w->rank > 1 ? (uint32_t)w->pad_end[w->rank - 2] : 0;
+    p->pr = (uint32_t)w->pad_end[w->rank - 1];
+    p->pb = w->rank > 1 ? (uint32_t)w->pad_end[w->rank - 2] : 0;
+    return true;
+}
+
+static bool add_pool(Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kind) {
+    Pool p;
+    if (!pool_spec(ir, n, w, kind, &p)) return false;
     lower_add(ir, n, 0, IR_POOL, 1, &p, sizeof p);
     return true;
 }
 
+// Whether every window has an element of the input: only then is its maximum defined.
+static bool windows_are_inside(const ConvShape *s) {
+    return s->pt < s->kh && s->pl < s->kw &&
+           (uint64_t)(s->oh - 1) * s->sh < (uint64_t)s->ih + s->pt &&
+           (uint64_t)(s->ow - 1) * s->sw < (uint64_t)s->iw + s->pl && s->dh == 1 && s->dw == 1;
+}
+
+// The largest byte, in any scale.
+static bool add_byte_pool(Ir *ir, const Node *n, const SlidingWindow *w) {
+    const ByteScale same = {.scale = 1, .is_signed = lower_type(ir, n, 0)->dtype == DT_I8};
+    Int8PoolSpec    s = {.from = same, .to = same};
+    if (!pool_spec(ir, n, w, POOL_MAX, &s.pool) || !windows_are_inside(&s.pool.shape)) return false;
+    lower_add(ir, n, 0, IR_INT8_POOL, 1, &s, sizeof s);
+    return true;
+}
+
 bool lower_pool(Ir *ir, const Node *n) {
+    const DType   t = lower_type(ir, n, 0)->dtype;
     SlidingWindow w;
-    if (!lower_is_float(ir, n, 0) || !lower_single_output(n)) return false;
+    if (!lower_single_output(n)) return false;
     if (sliding_window_read(n, lower_type(ir, n, 0), NULL, &w) != ERR_OK) return false;
+    if (n->op == OP_MaxPool && (t == DT_U8 || t == DT_I8)) return add_byte_pool(ir, n, &w);
+    if (t != DT_F32) return false;
     return add_pool(ir, n, &w, n->op == OP_MaxPool ? POOL_MAX : POOL_AVERAGE);
 }
 

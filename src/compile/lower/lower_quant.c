@@ -41,27 +41,39 @@ bool lower_dequantize(Ir *ir, const Node *n) {
     return true;
 }
 
+// The bytes of a tensor, with the scale and zero point of its range.
+typedef struct DynamicBytes {
+    uint32_t bytes, scale, zero;  // IR_NONE: a new value
+} DynamicBytes;
+
 // The range first, then the bytes: two layers, so that all parts know the range.
-bool lower_quantize_dynamic(Ir *ir, const Node *n) {
-    Tensor       scale = {.dtype = DT_F32}, zero = {.dtype = DT_U8};
-    QuantizeSpec s = {.computed = true};
-    if (!lower_is_float(ir, n, 0)) return false;
-    uint32_t x = lower_in(ir, n, 0), y = lower_out(ir, n, 0);
-    uint32_t out[2] = {lower_out(ir, n, 1), lower_out(ir, n, 2)};
-    if (out[0] == IR_NONE) out[0] = ir_computed(ir, n->name, scale);
-    if (out[1] == IR_NONE) out[1] = ir_computed(ir, n->name, zero);
+static DynamicBytes quantize_by_range(Ir *ir, const Node *n, DynamicBytes to) {
+    Tensor scale = {.dtype = DT_F32}, zero = {.dtype = DT_U8}, bytes = *lower_type(ir, n, 0);
+    bytes.dtype = DT_U8;
+    if (to.bytes == IR_NONE) to.bytes = ir_computed(ir, n->name, bytes);
+    if (to.scale == IR_NONE) to.scale = ir_computed(ir, n->name, scale);
+    if (to.zero == IR_NONE) to.zero = ir_computed(ir, n->name, zero);
     IrLayer *range = ir_layer(ir, IR_BYTE_RANGE, n, 1, 2);
-    range->in[0] = x;
-    range->out[0] = out[0];
-    range->out[1] = out[1];
+    range->in[0] = lower_in(ir, n, 0);
+    range->out[0] = to.scale;
+    range->out[1] = to.zero;
     IrLayer *l = ir_layer(ir, IR_QUANTIZE, n, 3, 1);
-    l->in[0] = x;
-    l->in[1] = out[0];
-    l->in[2] = out[1];
-    l->out[0] = y;
+    l->in[0] = lower_in(ir, n, 0);
+    l->in[1] = to.scale;
+    l->in[2] = to.zero;
+    l->out[0] = to.bytes;
     QuantizeSpec *own = arena_new(ir->arena, QuantizeSpec, 1);
-    *own = s;
+    *own = (QuantizeSpec){.computed = true};
     l->spec = own;
+    return to;
+}
+
+bool lower_quantize_dynamic(Ir *ir, const Node *n) {
+    if (!lower_is_float(ir, n, 0)) return false;
+    DynamicBytes to = {.bytes = lower_out(ir, n, 0)};
+    to.scale = lower_out(ir, n, 1);
+    to.zero = lower_out(ir, n, 2);
+    (void)quantize_by_range(ir, n, to);
     return true;
 }
 
@@ -88,16 +100,23 @@ static bool zero_of_x(const Ir *ir, uint32_t value, Int8Spec *s, uint32_t *opera
     return true;
 }
 
-// x [..., M, K] times a constant [K, N] at input i.
-static bool product_shape(const Ir *ir, const Node *n, uint32_t i, Int8Spec *s) {
+// x [..., M, K], of bytes of that sign, times a constant at input i: [K, N], or [N, K] if
+// transposed.
+static bool product_of(const Ir *ir, const Node *n, uint32_t i, bool x_signed, bool transposed,
+                       Int8Spec *s) {
     const Tensor *a = lower_type(ir, n, 0), *b = lower_type(ir, n, i);
-    if (!is_byte(a->dtype) || b->rank != 2 || a->rank < 1) return false;
-    int64_t k = b->dims[0], columns = b->dims[1], m = tensor_count(a) / k;
+    if (b->rank != 2 || a->rank < 1) return false;
+    int64_t k = b->dims[transposed], columns = b->dims[!transposed], m = tensor_count(a) / k;
     if (!spec_dim_fits(m) || !spec_dim_fits(columns) || k > INT8_MAX_DEPTH) return false;
-    s->shape = int8_product((uint32_t)m, (uint32_t)columns, (uint32_t)k, a->dtype == DT_I8);
+    s->shape = int8_product((uint32_t)m, (uint32_t)columns, (uint32_t)k, x_signed);
     s->weight = lower_in(ir, n, i);
-    s->by_rows = true;
+    s->by_rows = !transposed;
     return true;
+}
+
+static bool product_shape(const Ir *ir, const Node *n, uint32_t i, Int8Spec *s) {
+    const DType t = lower_type(ir, n, 0)->dtype;
+    return is_byte(t) && product_of(ir, n, i, t == DT_I8, false, s);
 }
 
 bool lower_matmul_integer(Ir *ir, const Node *n) {
@@ -182,6 +201,102 @@ static bool bias_fits(const Tensor *t, uint32_t n) {
     const int32_t *x = t->data;
     for (uint32_t i = 0; i < n; i++)
         if (x[i] > INT8_MAX_BIAS || x[i] < -INT8_MAX_BIAS) return false;
+    return true;
+}
+
+// QGemm: alpha * a_scale * b_scale * (ab + c) as bytes or, without a scale of y, as floats.
+bool lower_gemm_quant(Ir *ir, const Node *n) {
+    const bool    transposed = attr_int(n, "transB", 0) != 0;
+    const DType   t = lower_type(ir, n, 0)->dtype;
+    const Tensor *bias = lower_type(ir, n, 6), *y_scale = lower_type(ir, n, 7);
+    const float   one = 1;
+    const Tensor  unscaled = {.dtype = DT_F32, .data = (void *)&one};
+    Int8Spec      s = {.w_zero = lower_type(ir, n, 5)};
+    ByteScale     x, y;
+    if (attr_int(n, "transA", 0) != 0 || !is_byte(t)) return false;
+    if (!product_of(ir, n, 3, t == DT_I8, transposed, &s)) return false;
+    if (!lower_byte_scale(lower_type(ir, n, 1), lower_type(ir, n, 2), t, &x)) return false;
+    if (!lower_byte_scale(y_scale != NULL ? y_scale : &unscaled, lower_type(ir, n, 8),
+                          y_scale != NULL ? ir->shaped->values[n->out[0]].dtype : DT_U8, &y))
+        return false;
+    x.scale *= attr_float(n, "alpha", 1);
+    if (!weights_fit(ir, s.weight, s.w_zero, s.shape.conv.oc) ||
+        !bias_fits(bias, s.shape.conv.oc) || !output_scales(ir, &x, lower_type(ir, n, 4), &y, &s))
+        return false;
+    if (y_scale == NULL) s.kind = INT8_FLOATS;
+    if (bias != NULL && (bias->rank < 1 || bias->dims[bias->rank - 1] != s.shape.conv.oc))
+        return false;
+    s.bias = bias != NULL ? bias->data : NULL;
+    lower_add(ir, n, 0, IR_INT8_GEMM, 1, &s, sizeof s);
+    return true;
+}
+
+// Inputs of a product of bytes with a float result; IR_NONE: absent.
+typedef struct FloatProduct {
+    uint32_t x, x_scale, x_zero;  // x_scale is one float
+    uint32_t w_scale;             // number of an input of the node
+    uint32_t bias;
+} FloatProduct;
+
+// Sums as floats, times both scales, plus the bias: fusion makes an epilogue of it.
+static void scale_sums(Ir *ir, const Node *n, uint32_t sums, const FloatProduct *p) {
+    Expr e = {.n_args = 3, .args = {sums, p->x_scale, lower_in(ir, n, p->w_scale)}};
+    expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = EXPR_ARG(1), .b = EXPR_ARG(2)});
+    expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = EXPR_ARG(0), .b = 0});
+    if (p->bias != IR_NONE) {
+        e.args[e.n_args++] = p->bias;
+        expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = 1, .b = EXPR_ARG(3)});
+    }
+    lower_add(ir, n, 0, IR_ELEMENTWISE, 0, NULL, 0)->expr = e;
+}
+
+static void add_float_product(Ir *ir, const Node *n, Int8Spec s, const FloatProduct *p) {
+    Tensor    t = ir->shaped->values[n->out[0]];
+    uint32_t  sums = ir_computed(ir, n->name, t);
+    Int8Spec *own = arena_new(ir->arena, Int8Spec, 1);
+    s.kind = INT8_FLOATS;
+    *own = s;
+    IrLayer *l = ir_layer(ir, IR_INT8_GEMM, n, 2, 1);
+    l->in[0] = p->x;
+    l->in[1] = p->x_zero;
+    l->out[0] = sums;
+    l->expr = (Expr){.n_args = 1, .args = {IR_NONE}};
+    l->spec = own;
+    scale_sums(ir, n, sums, p);
+}
+
+static bool weights_scale(const Ir *ir, const Node *n, uint32_t scale, const Int8Spec *s) {
+    const Tensor *t = lower_type(ir, n, scale);
+    return t->data != NULL && t->dtype == DT_F32 && t->rank <= 1 &&
+           weights_fit(ir, s->weight, s->w_zero, s->shape.conv.oc);
+}
+
+bool lower_matmul_to_float(Ir *ir, const Node *n) {
+    Int8Spec     s = {.w_zero = lower_type(ir, n, 5)};
+    FloatProduct p = {.x = lower_in(ir, n, 0),
+                      .x_scale = lower_in(ir, n, 2),
+                      .w_scale = 3,
+                      .bias = lower_in(ir, n, 6)};
+    if (!product_shape(ir, n, 1, &s) || !zero_of_x(ir, lower_in(ir, n, 4), &s, &p.x_zero))
+        return false;
+    if (tensor_count(ir_type(ir, p.x_scale)) != 1 || !weights_scale(ir, n, p.w_scale, &s))
+        return false;
+    add_float_product(ir, n, s, &p);
+    return true;
+}
+
+bool lower_matmul_dynamic(Ir *ir, const Node *n) {
+    Int8Spec s = {.w_zero = lower_type(ir, n, 3)};
+    if (!lower_is_float(ir, n, 0) || !product_of(ir, n, 1, false, false, &s) ||
+        !weights_scale(ir, n, 2, &s))
+        return false;
+    DynamicBytes x = quantize_by_range(ir, n, (DynamicBytes){IR_NONE, IR_NONE, IR_NONE});
+    FloatProduct p = {.x = x.bytes,
+                      .x_scale = x.scale,
+                      .x_zero = x.zero,
+                      .w_scale = 2,
+                      .bias = lower_in(ir, n, 4)};
+    add_float_product(ir, n, s, &p);
     return true;
 }
 

@@ -1,8 +1,9 @@
 // Vec: SIMD vector types and operations of one instruction set. Only files in kernel/vec, which are
 // compiled once per instruction set, include it.
 //
-// The build sets VEC_ISA (baseline, avx2, avx512) and VEC_LANES (8, 8, 16). External functions are
-// named VEC(name), which appends the instruction set. -ffp-contract=fast fuses a * b + c to FMA.
+// The build sets VEC_ISA (baseline, avx2, avxvnni, avx512) and VEC_LANES (8, 8, 8, 16). External
+// functions are named VEC(name), which appends the instruction set. -ffp-contract=fast fuses a * b
+// + c to FMA.
 #pragma once
 
 #include <stdint.h>
@@ -19,6 +20,19 @@
 #define VEC_JOIN_(a, b) a##_##b
 #define VEC_JOIN(a, b)  VEC_JOIN_(a, b)
 #define VEC(name)       VEC_JOIN(name, VEC_ISA)
+
+// An instruction set that has only byte kernels of its own takes the others from VEC_SHARES.
+#ifndef VEC_SHARES
+#define VEC_SHARES VEC_ISA
+#endif
+#define VEC_SHARED(name) VEC_JOIN(name, VEC_SHARES)
+
+// Vectors of 256 bits with an instruction that adds four products of bytes in 32 bits.
+#if VEC_LANES == 8 && (defined __AVXVNNI__ || defined __AVX512VNNI__)
+#define VEC_VNNI 1
+#else
+#define VEC_VNNI 0
+#endif
 
 typedef float   Vf __attribute__((vector_size(VEC_LANES * 4)));
 typedef int32_t Vi __attribute__((vector_size(VEC_LANES * 4)));

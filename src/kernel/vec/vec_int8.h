@@ -24,6 +24,17 @@ typedef void Int8TileFn(const Int8Tile *t);
 
 Int8TileFn *VEC(int8_tile_find)(uint32_t rows, uint32_t vecs);
 
+#if VEC_VNNI
+// sum += the four products of each lane: unsigned bytes of x, signed bytes of w.
+VEC_INLINE __m256i dot_quads(__m256i sum, __m256i x, __m256i w) {
+#ifdef __AVXVNNI__
+    return _mm256_dpbusd_avx_epi32(sum, x, w);
+#else  // the same instruction in the encoding of AVX-512
+    return _mm256_dpbusd_epi32(sum, x, w);
+#endif
+}
+#endif
+
 VEC_INLINE Vi   vi_load(const int32_t *p) { return *(const ViAny *)p; }
 VEC_INLINE void vi_store(int32_t *p, Vi x) { *(ViAny *)p = x; }
 

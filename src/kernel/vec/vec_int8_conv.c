@@ -3,7 +3,10 @@
 #include "kernel/blocking.h"
 #include "kernel/vec/vec_int8.h"
 
-int8_conv_fn VEC(int8_conv);
+int8_conv_fn  VEC(int8_conv);
+ewise_span_fn VEC_SHARED(ewise_span);
+
+#define UNROLL VEC_UNROLL(4)
 
 enum { REGISTERS = VEC_LANES == 16 ? 32 : 16, FLIP = 0x80 };
 
@@ -117,6 +120,7 @@ static void prepare_rows(Run *r, const Task *t) {
 typedef struct Columns {
     uint32_t vec, vecs;   // among all vectors
     uint32_t channel, n;  // first channel, and how many are stored
+    bool     packs;       // all scales are below 1
     int32_t  start[INT8_TILE_VECS * VEC_LANES];
     float    scale[INT8_TILE_VECS * VEC_LANES];
 } Columns;
@@ -130,17 +134,99 @@ static void set_columns(const Run *r, uint32_t j, Columns *c) {
     c->vec = r->at.group * p->vecs + vec;
     c->channel = r->at.group * p->oc + vec * VEC_LANES;
     c->n = min_u32(c->vecs * VEC_LANES, p->oc - vec * VEC_LANES);
+    Vf most = {0};
     for (uint32_t i = 0; i < c->vecs * VEC_LANES; i += VEC_LANES) {
         const size_t at = (size_t)c->vec * VEC_LANES + i;
         const Vi     bias = a->bias != NULL ? vi_load(a->bias + at) : (Vi){0};
         vi_store(c->start + i, bias - vi_load(a->weights.sums + at) * zero);
-        if (a->out.kind != INT8_SUMS)
-            vf_store(c->scale + i, vf_load(a->out.scale + at) * a->out.factor);
+        if (a->out.kind == INT8_SUMS) continue;
+        const Vf scale = vf_load(a->out.scale + at) * a->out.factor;
+        vf_store(c->scale + i, scale);
+        most = vf_max(most, vf_abs(scale));
+    }
+    c->packs = vf_top(most) < 1;
+}
+
+#ifdef __AVX2__
+// The bytes of INT8_TILE_VECS vectors of sums. Scales below 1 keep products within 32 bits, and
+// packing saturates: as clipping before rounding does.
+VEC_INLINE Vi packed_bytes(const int32_t *sums, const Vf *scale, const bool is_signed, Vi zero) {
+    Vi q[INT8_TILE_VECS];
+    UNROLL for (uint32_t v = 0; v < INT8_TILE_VECS; v++) {
+        q[v] = vf_to_int(vi_to_float(vi_load(sums + (size_t)v * VEC_LANES)) * scale[v]);
+    }
+#if VEC_LANES == 16
+    const __m512i low =
+        _mm512_adds_epi16(_mm512_packs_epi32((__m512i)q[0], (__m512i)q[1]), (__m512i)zero);
+    const __m512i high =
+        _mm512_adds_epi16(_mm512_packs_epi32((__m512i)q[2], (__m512i)q[3]), (__m512i)zero);
+    const __m512i all = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (Vi)_mm512_permutexvar_epi32(order, all);
+#else
+    const __m256i low =
+        _mm256_adds_epi16(_mm256_packs_epi32((__m256i)q[0], (__m256i)q[1]), (__m256i)zero);
+    const __m256i high =
+        _mm256_adds_epi16(_mm256_packs_epi32((__m256i)q[2], (__m256i)q[3]), (__m256i)zero);
+    const __m256i all = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    return (Vi)_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+#endif
+}
+
+VEC_INLINE Vi clip_packed(Vi x, const bool is_signed, Vi lo, Vi hi) {
+#if VEC_LANES == 16
+    const __m512i a = (__m512i)x, l = (__m512i)lo, h = (__m512i)hi;
+    return is_signed ? (Vi)_mm512_min_epi8(h, _mm512_max_epi8(l, a))
+                     : (Vi)_mm512_min_epu8(h, _mm512_max_epu8(l, a));
+#else
+    const __m256i a = (__m256i)x, l = (__m256i)lo, h = (__m256i)hi;
+    return is_signed ? (Vi)_mm256_min_epi8(h, _mm256_max_epi8(l, a))
+                     : (Vi)_mm256_min_epu8(h, _mm256_max_epu8(l, a));
+#endif
+}
+
+VEC_INLINE Vi all_bytes(float x) {
+    return vi_set((int32_t)((uint32_t)(uint8_t)(int32_t)x * 0x01010101U));
+}
+
+VEC_INLINE void store_rows(const Run *r, const Columns *c, uint32_t rows, const bool is_signed,
+                           uint8_t *to) {
+    const Int8Output *o = &r->c->out;
+    const Vi       lo = all_bytes(o->lo + (float)o->zero), hi = all_bytes(o->hi + (float)o->zero);
+    const Vi       zero = vi_set((int32_t)((uint32_t)(o->zero & 0xffff) * 0x10001U));
+    const int32_t *sums = r->sums;
+    Vf             scale[INT8_TILE_VECS];
+    UNROLL for (uint32_t v = 0; v < INT8_TILE_VECS; v++) {
+        scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
+    }
+    for (uint32_t k = 0; k < rows; k++) {
+        *(ViAny *)(void *)to =
+            clip_packed(packed_bytes(sums, scale, is_signed, zero), is_signed, lo, hi);
+        sums += INT8_TILE_VECS * VEC_LANES;
+        to += r->c->shape.y_pitch;
     }
 }
 
+// Whole tiles; false: the scales or the columns do not allow it.
+static bool store_packed(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    const Int8Output *o = &r->c->out;
+    if (!c->packs || c->n < INT8_TILE_VECS * VEC_LANES) return false;
+    if (o->lo + (float)o->zero < 0)
+        store_rows(r, c, rows, true, to);
+    else
+        store_rows(r, c, rows, false, to);
+    return true;
+}
+#else
+static bool store_packed(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    (void)r, (void)c, (void)rows, (void)to;
+    return false;
+}
+#endif
+
 // Vector by vector, so that its scale stays in a register.
 static void store_bytes(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    if (store_packed(r, c, rows, to)) return;
     const Int8Output *o = &r->c->out;
     const Vf          lo = vf_set(o->lo), hi = vf_set(o->hi);
     const Vi          zero = vi_set(o->zero);
@@ -260,7 +346,7 @@ static void run_program(const Run *r, uint32_t from, uint32_t to) {
                 in[j].at += in[j].mode == EWISE_CONTIGUOUS ? at : channel;
             if (in[j].mode == EWISE_PER_LANE) in[j].mode = EWISE_CONTIGUOUS;
         }
-        VEC(ewise_span)(f->program, in, y, n);
+        VEC_SHARED(ewise_span)(f->program, in, y, n);
     }
 }
 

@@ -1,7 +1,7 @@
 #include "base/err.h"
 #include "kernel/vec/vec_int8.h"
 
-#if defined __AVX2__
+#if VEC_LANES == 16
 #include <cpuid.h>
 #endif
 
@@ -33,11 +33,11 @@ VEC_INLINE Vi                  add_products(Vi sum, Vi x, Vi w, const bool vnni)
     }
     const __m512i pairs = _mm512_maddubs_epi16((__m512i)x, (__m512i)w);
     return sum + (Vi)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+#elif VEC_VNNI
+    (void)vnni;
+    return (Vi)dot_quads((__m256i)sum, (__m256i)x, (__m256i)w);
 #elif VEC_LANES == 8 && defined __AVX2__
-    if (vnni) {
-        __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w));
-        return sum;
-    }
+    (void)vnni;
     const __m256i pairs = _mm256_maddubs_epi16((__m256i)x, (__m256i)w);
     return sum + (Vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #else
@@ -123,33 +123,29 @@ VEC_INLINE void run(const Int8Tile *t, const uint32_t rows, const uint32_t vecs,
     static void tile_##rows##x##vecs(const Int8Tile *t) { run(t, rows, vecs, false); }
 EACH(DEFINE)
 
-#ifdef __AVX2__
+#if VEC_LANES == 16
 #define DEFINE_VNNI(rows, vecs)                                                                    \
     static void vnni_##rows##x##vecs(const Int8Tile *t) { run(t, rows, vecs, true); }
 EACH(DEFINE_VNNI)
 
-// AVX512_VNNI, or AVX_VNNI for vectors of 256 bits.
-static bool has_vnni(void) {
+static bool has_avx512_vnni(void) {
     uint32_t a = 0, b = 0, c = 0, d = 0;
-#if VEC_LANES == 16
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c >> 11 & 1) != 0;
-#else
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || a < 1) return false;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
-#endif
 }
 #endif
 
 // Looked up once: the same for all threads.
 static bool adds_quads(void) {
-#ifdef __AVX2__
+#if VEC_LANES == 16
     static int known;  // 0: not yet; 1: no; 2: yes
     int        now = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (now == 0) {
-        now = has_vnni() ? 2 : 1;
+        now = has_avx512_vnni() ? 2 : 1;
         __atomic_store_n(&known, now, __ATOMIC_RELAXED);
     }
     return now == 2;
+#elif defined __AVX2__
+    return VEC_VNNI != 0;
 #else
     return true;
 #endif
@@ -162,7 +158,7 @@ Int8TileFn *VEC(int8_tile_find)(uint32_t rows, uint32_t vecs) {
     static Int8TileFn *const all[INT8_TILE_VECS + 1][INT8_TILE_ROWS + 1] = {EACH(FIND)};
     CHECK(vecs >= 1 && vecs <= INT8_TILE_VECS && rows >= 1 && rows <= INT8_TILE_ROWS);
     CHECK(all[vecs][rows] != NULL);
-#ifdef __AVX2__
+#if VEC_LANES == 16
 #define FIND_VNNI(r, v) [v][r] = vnni_##r##x##v,
     static Int8TileFn *const fast[INT8_TILE_VECS + 1][INT8_TILE_ROWS + 1] = {EACH(FIND_VNNI)};
     if (adds_quads()) return fast[vecs][rows];

@@ -132,12 +132,21 @@ VEC_INLINE void run_pixel(const Run *r, uint32_t c, const bool is_signed, uint8_
     if (c < n) channels_8(r, c, is_signed, y);
 }
 
-#if VEC_LANES == 16 && defined __AVX512VL__
-VEC_INLINE __m256i             dot(__m256i sum, __m256i x, __m256i w) {
-                __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
-                return sum;
+#if VEC_VNNI
+#define HAS_DOT 1
+#define dot     dot_quads
+#elif VEC_LANES == 16 && defined __AVX512VL__
+#define HAS_DOT 1
+// Runs only where weights are packed in quads: with AVX512_VNNI.
+VEC_INLINE __m256i dot(__m256i sum, __m256i x, __m256i w) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+    return sum;
 }
+#else
+#define HAS_DOT 0
+#endif
 
+#if HAS_DOT
 // Interleaves the bytes of four taps: out[i] has channels 4 i to 4 i + 3 of both halves.
 VEC_INLINE void interleave(const uint8_t *const *taps, size_t c, __m256i out[4]) {
     const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(taps[0] + c));
