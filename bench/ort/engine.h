@@ -6,8 +6,9 @@
 
 typedef struct EngineOptions {  // options of an engine
     int         threads;
-    const char *lib;      // ONNX Runtime's shared library
-    const char *profile;  // prefix of files for the time of each node; NULL: none
+    double      tune_seconds;  // ours, before it is timed; 0: not tuned
+    const char *lib;           // ONNX Runtime's shared library
+    const char *profile;       // prefix of files for the time of each node; NULL: none
 } EngineOptions;
 
 typedef struct Engine {

@@ -1,6 +1,8 @@
 #include "bench/ort/engine.h"
 
+#include "base/cpu.h"
 #include "compile/program.h"
+#include "kernel/probe.h"
 #include "model/fold.h"
 
 typedef struct Ours {
@@ -11,6 +13,24 @@ typedef struct Ours {
     Tensor        *outputs;
 } Ours;
 
+// Tunes as `cotenant compile --tune` does, for the team's number of threads and without a store.
+static Err make_tuned(Ours *o, const ShapedGraph *shaped, const EngineOptions *cfg, Arena *a) {
+    Cpu        cpu;
+    Probe      probe;
+    const Isa *isa = NULL;
+    TRY(isa_choose(&isa));
+    TRY(cpu_read(a, &cgroup_roots, &cpu));
+    TRY(probe_machine(&cpu, isa, o->team, true, (ProgressSink){0}, &probe));
+    const Pressure    pressure = pressure_of(&cpu, &probe);
+    const TuneOptions tune = {.team = o->team,
+                              .n_counts = 1,
+                              .counts = {(uint32_t)cfg->threads},
+                              .seconds = cfg->tune_seconds,
+                              .l2_bytes = cpu.l2_bytes,
+                              .pressure = &pressure};
+    return program_make(&o->program, shaped, &(ProgramOptions){.isa = isa, .tune = &tune});
+}
+
 static Err ours_open(Network *n, const EngineOptions *cfg, Arena *a, void **state) {
     Ours        *o = arena_new(a, Ours, 1);
     ShapedGraph *shaped = NULL;
@@ -18,9 +38,12 @@ static Err ours_open(Network *n, const EngineOptions *cfg, Arena *a, void **stat
     o->outputs = arena_new(a, Tensor, n->model.graph->n_outputs);
     TRY(fold_constants(&n->model, interp_eval));
     TRY(shaped_graph_make(n->model.graph, n->inputs, interp_eval, a, &shaped));
-    TRY(program_make(&o->program, shaped, &(ProgramOptions){0}));
-    TRY(run_memory_init(&o->mem, &o->program, (uint32_t)cfg->threads));
     TRY(team_create(&o->team, (uint32_t)cfg->threads, NULL));
+    if (cfg->tune_seconds > 0)
+        TRY(make_tuned(o, shaped, cfg, a));
+    else
+        TRY(program_make(&o->program, shaped, &(ProgramOptions){0}));
+    TRY(run_memory_init(&o->mem, &o->program, (uint32_t)cfg->threads));
     *state = o;
     return ERR_OK;
 }

@@ -29,6 +29,8 @@ static const char usage[] =
     "  --threads LIST   numbers of threads (default 1,2, as far as there are cores)\n"
     "  --seconds S      for each side of each row, at least (default 2)\n"
     "  --tolerance T    difference allowed, as a share of the largest output (default 1e-3)\n"
+    "  --tune S         ours is tuned for S seconds per row before it is timed (default: not "
+    "tuned)\n"
     "  --profile PREFIX ONNX Runtime writes what each node took to PREFIX...json\n";
 
 static bool parse_threads(const char *text, Options *o) {
@@ -52,7 +54,7 @@ static bool parse(int argc, char **argv, Options *o) {
     static const struct option known[] = {
         {"lib", 1, NULL, 'l'},     {"json", 0, NULL, 'j'},    {"out", 1, NULL, 'o'},
         {"threads", 1, NULL, 't'}, {"seconds", 1, NULL, 's'}, {"tolerance", 1, NULL, 'e'},
-        {"profile", 1, NULL, 'p'}, {NULL, 0, NULL, 0},
+        {"profile", 1, NULL, 'p'}, {"tune", 1, NULL, 'u'},    {NULL, 0, NULL, 0},
     };
     bool fine = true;
     for (int c; fine && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -70,6 +72,8 @@ static bool parse(int argc, char **argv, Options *o) {
             fine = parse_real(optarg, &o->params.seconds);
         else if (c == 'e')
             fine = parse_real(optarg, &o->params.tolerance);
+        else if (c == 'u')
+            fine = parse_real(optarg, &o->params.tune);
         else
             fine = false;
     }
@@ -106,7 +110,10 @@ static void fight_all(const Options *o, char **paths, uint32_t n, Arena *a, Repo
     progress_begin(&p, stderr, clock_monotonic(), "bench-ort", (int64_t)n * o->n_threads);
     for (uint32_t i = 0; i < n; i++) {
         for (int k = 0; k < o->n_threads; k++) {
-            EngineOptions cfg = {.threads = o->threads[k], .lib = o->lib, .profile = o->profile};
+            EngineOptions cfg = {.threads = o->threads[k],
+                                 .tune_seconds = o->params.tune,
+                                 .lib = o->lib,
+                                 .profile = o->profile};
             Measurement  *d = &r->measurements[r->n++];
             d->name = name_of(paths[i], a);
             measurement_run(d, paths[i], &cfg, &o->params, a);

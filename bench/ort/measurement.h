@@ -21,6 +21,7 @@ typedef struct Measurement {
 typedef struct MeasurementParams {
     double seconds;    // for each side, at least
     double tolerance;  // for off
+    double tune;       // seconds for which ours is tuned before it is timed; 0: not tuned
 } MeasurementParams;
 
 enum { MEASUREMENT_LEAST_RUNS = 8 };

@@ -9,7 +9,7 @@
 #include "compile/program.h"
 #include "compile/interp/run_ops.h"
 
-enum { REF_FIRST = 1 << 18, PAGE = 4096 };  // bytes
+enum { REF_FIRST = 1 << 18, PAGE = 4096, HUGE_PAGE = 2 << 20 };  // bytes
 enum { SLICES_MOST = 1 << 20 };
 
 static const size_t REF_MOST = (size_t)1 << 36;
@@ -25,19 +25,31 @@ static Err init_branches(RunMemory *s, const Program *p) {
     return ERR_OK;
 }
 
+// Buffers and scratch of more than a huge page begin at one. Kernels read and write many streams at
+// once: with small pages, most of their accesses would miss the first-level TLB.
+static Err reserve_buffers(RunMemory *s, const Program *p) {
+    size_t scratch = s->parts * s->scratch_stride, planned = p->arena_bytes + PAGE;
+    size_t align = planned + scratch >= HUGE_PAGE ? HUGE_PAGE : TENSOR_ALIGN;
+    TRY(arena_init(&s->memory, planned + scratch + align + PAGE));
+    if (align == HUGE_PAGE) arena_use_huge_pages(&s->memory, 1);
+    size_t past = (uintptr_t)s->memory.base % align;
+    void  *gap = arena_try(&s->memory, past > 0 ? align - past : 0, 1, TENSOR_ALIGN);
+    s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
+    s->scratch = arena_try(&s->memory, scratch, 1, TENSOR_ALIGN);
+    if (gap != NULL && s->base != NULL && s->scratch != NULL) return ERR_OK;
+    run_memory_finish(s);
+    return err_set(ERR_LIMIT, "no memory for a run");
+}
+
 Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
     CHECK(!p->shape_only);
     *s = (RunMemory){.parts = parts, .scratch_stride = program_scratch(p)};
-    size_t bytes = p->arena_bytes + PAGE + parts * s->scratch_stride;
-    TRY(arena_init(&s->memory, bytes + PAGE));
+    TRY(reserve_buffers(s, p));
     Err e = arena_init_growing(&s->ref_scratch, REF_FIRST, REF_MOST);
     if (e == ERR_OK) e = arena_init_growing(&s->ref_keep, REF_FIRST, REF_MOST);
     if (e == ERR_OK) {
         arena_use_huge_pages(&s->ref_scratch, REF_FIRST);
         arena_use_huge_pages(&s->ref_keep, REF_FIRST);
-        s->base = arena_try(&s->memory, p->arena_bytes, 1, TENSOR_ALIGN);
-        s->scratch = arena_try(&s->memory, parts * s->scratch_stride, 1, TENSOR_ALIGN);
-        if (s->base == NULL || s->scratch == NULL) e = err_set(ERR_LIMIT, "no memory for a run");
     }
     if (e == ERR_OK) e = init_branches(s, p);
     if (e != ERR_OK) run_memory_finish(s);

@@ -129,8 +129,15 @@ static uint16_t block_of(uint32_t n, size_t fits, uint32_t unit) {
     return (uint16_t)max_u32(min_u32(size, top), unit);
 }
 
-// Weights stay in half of L2 and rows stream; with the full depth in one block, each result is
-// written once.
+// Floats of L2 for the weights of a block: half of it. Where many row tiles use packed weights, an
+// eighth: rows stay in L2 too, and the last tiles prefetch the next block, which must not evict it.
+static size_t weight_room(const List *l, const Version *v) {
+    bool streams = l->s->packed && v->pack == GEMM_ROWS && l->s->m >= 4U * v->tile_rows;
+    return l->caches->l2 / (streams ? 8 : 2) / sizeof(float);
+}
+
+// Weights stay in L2 and rows stream; with the full depth in one block, each result is written
+// once.
 static Version weight_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     const GemmShape *s = l->s;
     uint32_t         lanes = l->isa->lanes;
@@ -140,7 +147,8 @@ static Version weight_stationary(const List *l, uint32_t rows, uint32_t vecs) {
     v.tile_vecs = (uint8_t)vecs;
     v.pack = s->a.transposed ? GEMM_COPY : GEMM_ROWS;
     v.depth = block_of(s->k, s->m <= rows ? SIZE_MAX : l->caches->l2 / 64 / rows, 8);
-    v.columns = block_of(vectors(s, lanes), half / max_u32(v.depth, 1) / lanes, vecs);
+    size_t room = weight_room(l, &v) / max_u32(v.depth, 1) / lanes;
+    v.columns = block_of(vectors(s, lanes), room, vecs);
     size_t fits = v.depth < s->k ? half / 2 / v.columns / lanes : UINT16_MAX;
     if (v.pack == GEMM_COPY && fits > half / 2 / v.depth) fits = half / 2 / v.depth;
     v.rows = block_of(s->m, fits, rows);

@@ -147,16 +147,22 @@ static Reads reads_of(const ConvShape *s, uint32_t lanes, const Version *v, cons
 static double model_cycles(const Candidates *g, const Version *v) {
     // Cycles per cache line from L2, L3 and memory; per transform of 36 points of a vector; per
     // point.
-    static const double from_l2 = 0.6, from_l3 = 4, from_memory = 9;
+    static const double from_l2 = 0.6, from_l3 = 6, from_memory = 9, spill = 10;
     enum { LINE = 64, IN = 90, OUT = 87, POINT = 40 };
+    // Half of L2: the other half holds x, y and what a sibling thread uses.
+    const size_t l2 = g->caches->l2 / 2;
     WinogradPlan p = winograd_plan(g->s, g->isa->lanes, v);
-    Reads        r = reads_of(g->s, g->isa->lanes, v, &p, g->caches->l2);
-    double full = (double)r.block / (double)g->caches->l2, tasks = winograd_tasks(g->s, g->isa, v);
+    Reads        r = reads_of(g->s, g->isa->lanes, v, &p, l2);
+    double       full = (double)r.block / (double)l2, tasks = winograd_tasks(g->s, g->isa, v);
+    // Weight-stationary, each strip transforms the inputs of every block again.
+    bool   again = v->order == ORDER_WEIGHT_STATIONARY && p.blocks > 1;
     double weights = (double)r.weights / LINE, inputs = (double)r.inputs * p.blocks / LINE;
     double strips = p.strips, groups = ceil_div(p.widest, v->tile_vecs);
-    double transforms =
-        (p.m == 4 ? 1 : 0.4) * p.tiles *
-        (IN * (1 + (full < 1 ? full : 1)) * p.channels * r.input_passes + (double)OUT * p.vecs);
+    double transforms = (p.m == 4 ? 1 : 0.4) * p.tiles *
+                        (IN * (1 + (full < 1 ? full : 1)) * p.channels * (again ? strips : 1) +
+                         (double)OUT * p.vecs);
+    // Products are written once and read once; beyond a quarter of this part of L2, stores stall.
+    if (full > 0.25) transforms += spill * (full - 0.25) * (double)p.tiles * p.points * p.vecs / 2;
     double products =
         product_cycles(v, p.most, p.widest, g->s->ic) * p.points * strips * p.tiles / p.most;
     products += POINT * strips * p.blocks * p.points;
