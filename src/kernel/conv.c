@@ -221,6 +221,9 @@ enum { TILE_STALL = 2, TILE_FULL = 12, TILE_MIN = 32, TILE_START = 200 };
 // Half of L2 holds reused data, the other half streams.
 enum { TASKS_MAX = 4096, PIXELS_MIN = 24, LINE_BYTES = 64 };
 
+// A block of rows that is made for another thread has at least so many pixels and multiplications.
+enum { SHARED_PIXELS = 48, SHARED_MACS = 1 << 20, SHARED_MOST = 16, EVEN_PERCENT = 5 };
+
 typedef struct Search {
     const ConvShape *s;
     uint32_t         lanes, registers;
@@ -311,20 +314,52 @@ static void add(const Search *r, Version v, Version *out, uint32_t *n, uint32_t 
     version_add(v, out, n, max);
 }
 
+// Time that `parts` threads lose by an uneven division of tasks, in percent.
+static uint32_t imbalance(uint32_t tasks, uint32_t parts) {
+    return 100 * ceil_div(tasks, parts) * parts / tasks - 100;
+}
+
+// Least blocks of rows, up to `most`, that divide evenly between two threads and almost so between
+// four; otherwise between two.
+static uint32_t even_blocks(uint32_t blocks, uint32_t others, uint32_t most) {
+    uint32_t two = blocks;
+    bool     found = imbalance(blocks * others, 2) <= EVEN_PERCENT;
+    for (uint32_t b = blocks; b <= most; b++) {
+        bool even = imbalance(b * others, 2) <= EVEN_PERCENT;
+        if (even && imbalance(b * others, 4) <= 3 * EVEN_PERCENT) return b;
+        if (even && !found) two = b;
+        found = found || even;
+    }
+    return two;
+}
+
+// A large cache holds whole images: fewer rows than fit, so that a few threads get equal work.
+static uint16_t shared_rows(const ConvPlan *p, uint16_t rows, uint32_t tile_vecs) {
+    uint32_t units = p->pixels / p->unit, blocks = rows > 0 ? ceil_div(units, rows) : 1;
+    uint32_t others = p->images * p->groups * ceil_div(p->vecs, tile_vecs);
+    uint64_t macs = (uint64_t)p->pixels * p->panel * ceil_div(p->vecs, tile_vecs) * tile_vecs;
+    uint64_t small = macs * p->groups * p->images / others / SHARED_MACS;
+    uint32_t most = min_u32(min_u32(p->pixels / SHARED_PIXELS, units), SHARED_MOST);
+    if (small < most) most = (uint32_t)small;
+    uint32_t even = even_blocks(blocks, others, most);
+    return even == blocks ? rows : narrow(ceil_div(units, even));
+}
+
 // Cache blockings: rows per block, vectors per task, and the axis that parts split first.
 static void add_blocks(const Search *r, const ConvPlan *p, Version v, Version *out, uint32_t *n,
                        uint32_t max) {
     size_t   l2 = r->caches.l2;
     uint16_t near = rows_within(r, p, l2 / 2), small = rows_within(r, p, l2 / 8);
     uint16_t tiny = rows_within(r, p, r->caches.l1 / 2);
+    uint16_t even = shared_rows(p, near, v.tile_vecs);
     uint16_t tile = v.tile_vecs, quarter = narrow(ceil_div(p->vecs, 4));
     const struct {
         uint16_t rows, columns;
         uint8_t  split;
-    } options[] = {{near, tile, SPLIT_ROWS},  {0, quarter, SPLIT_COLUMNS},
-                   {small, 0, SPLIT_ROWS},    {small, quarter, SPLIT_BOTH},
-                   {near, 0, SPLIT_ROWS},     {tiny, tile, SPLIT_BOTH},
-                   {small, tile, SPLIT_ROWS}, {0, tile, SPLIT_COLUMNS}};
+    } options[] = {
+        {even, tile, SPLIT_ROWS}, {near, tile, SPLIT_ROWS},     {0, quarter, SPLIT_COLUMNS},
+        {small, 0, SPLIT_ROWS},   {small, quarter, SPLIT_BOTH}, {near, 0, SPLIT_ROWS},
+        {tiny, tile, SPLIT_BOTH}, {small, tile, SPLIT_ROWS},    {0, tile, SPLIT_COLUMNS}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         v.rows = options[i].rows;
         v.columns = options[i].columns;
