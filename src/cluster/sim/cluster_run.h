@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "cluster/information.h"
 #include "cluster/job.h"
 #include "cluster/server_list.h"
 #include "contract/cluster.h"
@@ -27,8 +28,11 @@ typedef struct ClusterSimParams {
 typedef struct ClusterRun {
     const JobList                *jobs;
     const ServerList             *servers;
-    const struct ClusterProfiles *profiles;  // NULL: every rate is 1
+    const struct ClusterProfiles *profiles;  // the true ones; NULL: every rate is 1
     const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
+    const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
+    Information                   info;      // of durations: `knows` and `error` apply
+    Arena                        *hidden;    // for the truth during the run; NULL: its own
     ClusterSimParams              params;
     const ClusterPolicy          *policy;
     const void                   *settings, *loaded;  // of the policy

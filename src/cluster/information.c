@@ -1,0 +1,283 @@
+#include "cluster/information.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/settings.h"
+#include "cluster/profile/profiles.h"
+
+#define INFORMATION_SETTINGS(X)                                                                    \
+    X(durations, string, "exact", 1, 16, "durations: exact, estimated or unknown")                 \
+    X(error, double, 1.0, 0.0, 10.0, "estimated durations are off by a factor of e^error")         \
+    X(profiles, string, "exact", 1, 16, "profiles: exact, library or unknown")                     \
+    X(sigma, double, 0.4, 0.0, 3.0, "true profiles are off the library by a power of e^sigma")     \
+    X(rates, string, "exact", 1, 16, "rates: exact or measured")                                   \
+    X(delay_s, double, 30.0, 0.0, 86400.0, "seconds from a change of a rate to its measurement")   \
+    X(noise, double, 0.03, 0.0, 1.0, "measured rates are off by a factor of e^noise")              \
+    X(guard, double, 0.8, 0.0, 1.0, "default demand below this part of a believed rate; 0: never") \
+    X(guard_times, int, 2, 1, 100, "measurements in a row that are too low for the guard to act")
+
+typedef struct InformationSettings {
+    INFORMATION_SETTINGS(SETTING_FIELD)
+} InformationSettings;
+
+static const Setting rows[] = {
+#define X(...) SETTING_ROW(InformationSettings, __VA_ARGS__)
+    INFORMATION_SETTINGS(X)
+#undef X
+};
+
+static const struct {
+    const char *name, *durations, *profiles, *rates;
+} sets[] = {{"perfect", "exact", "exact", "exact"},
+            {"realistic", "estimated", "library", "measured"},
+            {"blind", "unknown", "unknown", "measured"}};
+
+enum { SETS = sizeof sets / sizeof *sets };
+
+static Err find(const char *key, const char *value, const char *const *words, uint32_t n,
+                uint32_t *out) {
+    for (*out = 0; *out < n; (*out)++)
+        if (strcmp(words[*out], value) == 0) return ERR_OK;
+    return err_set(ERR_ARG, "--information: %s=%.40s: choose %s, %s%s%s", key, value, words[0],
+                   words[1], n > 2 ? " or " : "", n > 2 ? words[2] : "");
+}
+
+static const char *const durations[] = {"exact", "estimated", "unknown"};
+static const char *const profiles[] = {"exact", "library", "unknown"};
+static const char *const rates[] = {"exact", "measured"};
+
+static Err resolve(const InformationSettings *s, Information *out) {
+    uint32_t d = 0, p = 0, r = 0;
+    TRY(find("durations", s->durations, durations, 3, &d));
+    TRY(find("profiles", s->profiles, profiles, 3, &p));
+    TRY(find("rates", s->rates, rates, 2, &r));
+    *out = (Information){.durations = (KnownDurations)d,
+                         .profiles = (KnownProfiles)p,
+                         .rates = (KnownRates)r,
+                         .error = d == DURATIONS_ESTIMATED ? s->error : 0,
+                         .sigma = p == PROFILES_EXACT ? 0 : s->sigma,
+                         .noise = r == RATES_EXACT ? 0 : s->noise,
+                         .delay = r == RATES_EXACT ? 0 : (TimeNs)(s->delay_s * 1e9),
+                         .guard = p == PROFILES_EXACT || r == RATES_EXACT ? 0 : s->guard,
+                         .guard_times = (uint32_t)s->guard_times};
+    return ERR_OK;
+}
+
+static Err set_word(const char *word, bool first, Settings *s) {
+    InformationSettings *v = s->values;
+    if (strchr(word, '=') != NULL) {
+        Err e = settings_set(s, word);
+        return e == ERR_OK ? e : err_add(e, "--information");
+    }
+    for (uint32_t i = 0; first && i < SETS; i++) {
+        if (strcmp(sets[i].name, word) != 0) continue;
+        v->durations = sets[i].durations;
+        v->profiles = sets[i].profiles;
+        v->rates = sets[i].rates;
+        return ERR_OK;
+    }
+    return err_set(ERR_ARG,
+                   "--information %.40s: choose perfect, realistic or blind, then settings such as "
+                   "profiles=library,sigma=0.2",
+                   word);
+}
+
+Err information_read(const char *text, Arena *a, Information *out) {
+    InformationSettings values;
+    Settings            s = {rows, sizeof rows / sizeof *rows, &values, a};
+    settings_default(&s);
+    bool first = true;
+    for (size_t n = 0; text != NULL && *text != '\0'; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        TRY(set_word(arena_printf(a, "%.*s", (int)n, text), first, &s));
+        first = false;
+    }
+    return resolve(&values, out);
+}
+
+const char *information_text(const Information *x, Arena *a) {
+    char *d = arena_printf(a, "durations %s", durations[x->durations]);
+    char *p = arena_printf(a, "profiles %s", profiles[x->profiles]);
+    char *r = arena_printf(a, "rates %s", rates[x->rates]);
+    if (x->durations == DURATIONS_ESTIMATED) d = arena_printf(a, "%s (e^%.3g)", d, x->error);
+    if (x->profiles != PROFILES_EXACT) p = arena_printf(a, "%s (sigma %.3g)", p, x->sigma);
+    if (x->rates == RATES_MEASURED)
+        r = arena_printf(a, "%s (%.3g s late, noise %.3g)", r, (double)x->delay / 1e9, x->noise);
+    return arena_printf(a, "%s, %s, %s", d, p, r);
+}
+
+ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_most) {
+    static const ClusterKnowledge most[] = {CLUSTER_ORACLE, CLUSTER_PREDICTED, CLUSTER_BLIND};
+    return most[x->durations] < at_most ? most[x->durations] : at_most;
+}
+
+Err information_copy(const ClusterProfiles *p, Arena *a, ClusterProfiles *out) {
+    ClusterProfiles c;
+    TRY(profile_empty(a, &c));
+    ClusterProfile *at = c.at;
+    double         *pair = c.pair;
+    memcpy(at, p->at, p->n * sizeof *at);
+    memcpy(pair, p->pair, sizeof *pair * PROFILE_CLASSES * PROFILE_CLASSES);
+    c = *p;
+    c.at = at;
+    c.pair = pair;
+    *out = c;
+    return ERR_OK;
+}
+
+static void raise(ProfileGrid *g, double power) {
+    for (uint32_t r = 0; r < g->rows; r++)
+        for (uint32_t c = 0; c < g->columns; c++)
+            if (g->at[r][c] > 0) g->at[r][c] = pow(g->at[r][c], power);
+}
+
+static void draw_class(ClusterProfiles *p, uint32_t i, double sigma, Rng *rng) {
+    ClusterProfile *c = &p->at[i];
+    raise(&c->speed, exp(sigma * rng_normal(rng)));
+    raise(&c->spread, exp(sigma * rng_normal(rng)));
+    double harm = exp(sigma * rng_normal(rng));
+    for (uint32_t k = 0; k < p->n; k++) {
+        double *pair = &p->pair[(size_t)i * PROFILE_CLASSES + k];
+        if (*pair > 0) *pair = pow(*pair, harm);
+    }
+    c->restart_s *= exp(sigma * rng_normal(rng));
+    for (uint32_t t = 1; t < p->n_types; t++) c->iteration_s[t] *= exp(sigma * rng_normal(rng));
+}
+
+Err information_truth(const Information *x, const ClusterProfiles *library, Rng rng, Arena *a,
+                      ClusterProfiles *out) {
+    ClusterProfiles p;
+    TRY(information_copy(library, a, &p));
+    for (uint32_t i = 0; x->sigma > 0 && i < p.n; i++) {
+        Rng own = rng_fork(rng, i);
+        draw_class(&p, i, x->sigma, &own);
+    }
+    TRY(profile_set_share(&p, p.share_cores, p.share_gb, &ALLOC_LEVEL_PARAMS));
+    *out = p;
+    return ERR_OK;
+}
+
+static double weight_of(const ClusterProfiles *p, uint32_t i) {
+    double all = 0;
+    for (uint32_t k = 0; k < p->n; k++) all += p->at[k].weight;
+    return all > 0 ? p->at[i].weight / all : 1.0 / p->n;
+}
+
+static ProfileGrid mean_grid(const ClusterProfiles *p, bool spread) {
+    const ProfileGrid *widest = NULL;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
+        if (widest == NULL || g->rows * g->columns > widest->rows * widest->columns) widest = g;
+    }
+    ProfileGrid out = *widest;
+    for (uint32_t r = 0; r < out.rows; r++)
+        for (uint32_t c = 0; c < out.columns; c++) {
+            double sum = 0;
+            for (uint32_t i = 0; i < p->n; i++) {
+                const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
+                sum += weight_of(p, i) * log(fmax(profile_grid(g, out.row[r], out.column[c]), 1e-3));
+            }
+            out.at[r][c] = exp(sum);
+        }
+    return out;
+}
+
+static void mean_scalars(const ClusterProfiles *p, ClusterProfile *c) {
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ClusterProfile *x = &p->at[i];
+        double                part = weight_of(p, i);
+        c->restart_s += part * x->restart_s;
+        c->gpu_gb += part * x->gpu_gb;
+        c->gpu_util += part * x->gpu_util;
+        c->gpu_memory_util += part * x->gpu_memory_util;
+        for (uint32_t t = 0; t < PROFILE_TYPES; t++) c->iteration_s[t] += part * x->iteration_s[t];
+        for (uint32_t s = 0; s < PROFILE_STAGES; s++) c->stage_s[s] += part * x->stage_s[s];
+    }
+}
+
+static double *pair_of(ClusterProfiles *p, uint32_t a, uint32_t b) {
+    return &p->pair[(size_t)a * PROFILE_CLASSES + b];
+}
+
+// Mean over the pairs of a class, of those in which the class is slowed (column) or slows (row).
+static double mean_pair(ClusterProfiles *p, uint32_t i, bool column, uint32_t n) {
+    double sum = 0;
+    for (uint32_t k = 0; k < n; k++)
+        sum += weight_of(p, k) * (column ? *pair_of(p, k, i) : *pair_of(p, i, k));
+    return sum;
+}
+
+static Err add_class(ClusterProfiles *p, const ClusterProfile *c, uint32_t *out) {
+    if (p->n == PROFILE_CLASSES)
+        return err_set(ERR_LIMIT, "%u classes leave no room for '%s'; leave some out", p->n,
+                       c->name);
+    p->at[*out = p->n++] = *c;
+    return ERR_OK;
+}
+
+Err information_add_mean(ClusterProfiles *p, uint32_t *out) {
+    uint32_t       n = p->n, i = 0;
+    ClusterProfile c = {.name = "(mean)"};
+    double         both = 0;
+    if (n == 0) return err_set(ERR_ARG, "no classes to take the mean of; give --profiles");
+    c.speed = mean_grid(p, false);
+    c.spread = mean_grid(p, true);
+    mean_scalars(p, &c);
+    for (uint32_t k = 0; k < n; k++) both += weight_of(p, k) * mean_pair(p, k, false, n);
+    double slowed[PROFILE_CLASSES], slows[PROFILE_CLASSES];
+    for (uint32_t k = 0; k < n; k++) {
+        slows[k] = mean_pair(p, k, false, n);
+        slowed[k] = mean_pair(p, k, true, n);
+    }
+    TRY(add_class(p, &c, &i));
+    for (uint32_t k = 0; k < n; k++) {
+        *pair_of(p, k, i) = slows[k];
+        *pair_of(p, i, k) = slowed[k];
+    }
+    *pair_of(p, i, i) = both;
+    *out = i;
+    return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
+}
+
+Err information_add_default(ClusterProfiles *p, uint32_t *out) {
+    ClusterProfile c = {.name = "(default)", .gpu_util = 1, .gpu_memory_util = 1};
+    c.speed = (ProfileGrid){1, 1, {p->share_cores}, {p->share_gb}, {{1}}};
+    c.spread = (ProfileGrid){1, 1, {1}, {1}, {{1}}};
+    TRY(add_class(p, &c, out));
+    for (uint32_t k = 0; k < p->n; k++) *pair_of(p, *out, k) = *pair_of(p, k, *out) = 0.5;
+    return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
+}
+
+// With unknown profiles the table has the mean alone: a policy cannot even see the library.
+static Err keep_one(ClusterProfiles *p, uint32_t i) {
+    ClusterProfile c = p->at[i];
+    double         self = *pair_of(p, i, i);
+    memset(p->at, 0, p->n * sizeof *p->at);
+    memset(p->pair, 0, sizeof *p->pair * PROFILE_CLASSES * PROFILE_CLASSES);
+    p->at[0] = c;
+    p->at[0].weight = 1;
+    p->n = 1;
+    *pair_of(p, 0, 0) = self;
+    return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
+}
+
+Err information_beliefs(const Information *x, const ClusterProfiles *library,
+                        const uint32_t *class_of, uint32_t n, Arena *a, InformationBeliefs *out) {
+    ClusterProfiles *p = arena_try_new(a, ClusterProfiles, 1);
+    uint32_t        *classes = arena_try_new(a, uint32_t, n);
+    uint32_t         mean = 0, fallback = PROFILE_NONE;
+    if (p == NULL || classes == NULL)
+        return err_set(ERR_LIMIT, "no memory for the beliefs about %u jobs", n);
+    TRY(information_copy(library, a, p));
+    memcpy(classes, class_of, n * sizeof *classes);
+    if (x->profiles == PROFILES_UNKNOWN) {
+        TRY(information_add_mean(p, &mean));
+        TRY(keep_one(p, mean));
+        for (uint32_t i = 0; i < n; i++)
+            if (classes[i] != PROFILE_NONE) classes[i] = 0;
+    }
+    if (x->guard > 0) TRY(information_add_default(p, &fallback));
+    *out = (InformationBeliefs){p, classes, fallback};
+    return ERR_OK;
+}
