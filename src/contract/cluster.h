@@ -121,7 +121,7 @@ enum {  // reasons for a call of decide(), bits
     CLUSTER_JOB_ENDED = 2,
     CLUSTER_TIMER = 4,
     CLUSTER_ROUND = 8,
-    CLUSTER_MEASURED = 16,  // a rate was measured, or a belief was corrected
+    CLUSTER_BELIEF = 16,  // the class of a job is believed to be another one
 };
 
 typedef struct ClusterView {  // borrowed: valid during the call

@@ -31,7 +31,7 @@ static uint32_t apply_events(ClusterSim *w) {
         cluster_sim_arrive(w);
     }
     if (w->now >= w->round) reason |= CLUSTER_ROUND;
-    if (cluster_sim_measure(w)) reason |= CLUSTER_MEASURED;
+    if (cluster_sim_measure(w)) reason |= CLUSTER_BELIEF;
     return reason;
 }
 
