@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/settings.h"
+#include "cluster/hypotheses.h"
 #include "cluster/profile/profiles.h"
 
 #define INFORMATION_SETTINGS(X)                                                                    \
@@ -96,6 +97,15 @@ Err information_read(const char *text, Arena *a, Information *out) {
     return resolve(&values, out);
 }
 
+Err information_set_estimator(Information *x, const char *word) {
+    static const char *const words[] = {"off", "on"};
+    uint32_t                 at = 0;
+    while (word != NULL && at < 2 && strcmp(words[at], word) != 0) at++;
+    if (at == 2) return err_set(ERR_ARG, "--estimator %.40s: choose on or off", word);
+    x->estimate = at == 1;
+    return ERR_OK;
+}
+
 const char *information_text(const Information *x, Arena *a) {
     char *d = arena_printf(a, "durations %s", durations[x->durations]);
     char *p = arena_printf(a, "profiles %s", profiles[x->profiles]);
@@ -104,12 +114,14 @@ const char *information_text(const Information *x, Arena *a) {
     if (x->profiles != PROFILES_EXACT) p = arena_printf(a, "%s (sigma %.3g)", p, x->sigma);
     if (x->rates == RATES_MEASURED)
         r = arena_printf(a, "%s (%.3g s late, noise %.3g)", r, (double)x->delay / 1e9, x->noise);
-    return arena_printf(a, "%s, %s, %s", d, p, r);
+    return arena_printf(a, "%s, %s, %s%s", d, p, r, x->estimate ? ", refined by an estimator" : "");
 }
 
 ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_most) {
     static const ClusterKnowledge most[] = {CLUSTER_ORACLE, CLUSTER_PREDICTED, CLUSTER_BLIND};
-    return most[x->durations] < at_most ? most[x->durations] : at_most;
+    ClusterKnowledge told = most[x->durations];
+    if (x->estimate && told == CLUSTER_BLIND) told = CLUSTER_PREDICTED;
+    return told < at_most ? told : at_most;
 }
 
 Err information_copy(const ClusterProfiles *p, Arena *a, ClusterProfiles *out) {
@@ -269,15 +281,16 @@ Err information_beliefs(const Information *x, const ClusterProfiles *library,
     uint32_t         mean = 0, fallback = PROFILE_NONE;
     if (p == NULL || classes == NULL)
         return err_set(ERR_LIMIT, "no memory for the beliefs about %u jobs", n);
-    TRY(information_copy(library, a, p));
+    HypothesisTable *table = x->estimate ? arena_new(a, HypothesisTable, 1) : NULL;
+    TRY(table != NULL ? hypotheses_make(library, a, p, table) : information_copy(library, a, p));
     memcpy(classes, class_of, n * sizeof *classes);
-    if (x->profiles == PROFILES_UNKNOWN) {
+    if (x->profiles == PROFILES_UNKNOWN && table == NULL) {
         TRY(information_add_mean(p, &mean));
         TRY(keep_one(p, mean));
         for (uint32_t i = 0; i < n; i++)
             if (classes[i] != PROFILE_NONE) classes[i] = 0;
     }
     if (x->guard > 0) TRY(information_add_default(p, &fallback));
-    *out = (InformationBeliefs){p, classes, fallback};
+    *out = (InformationBeliefs){p, classes, fallback, table};
     return ERR_OK;
 }

@@ -37,11 +37,14 @@ typedef struct Information {
     TimeNs         delay;        // from a change of a rate to its measurement
     double         guard;        // see InformationBeliefs.fallback; 0: no guard
     uint32_t       guard_times;  // measurements in a row below guard x the believed rate
+    bool           estimate;     // an Estimator refines what is told, for every policy
 } Information;
 
 // "perfect", "realistic" or "blind", then settings of the parts: "realistic,sigma=0.2,guard=0".
 // NULL: perfect.
 MUST_USE Err information_read(const char *text, Arena *a, Information *out);
+// "on" or "off": whether an Estimator refines it; NULL: off.
+MUST_USE Err information_set_estimator(Information *x, const char *word);
 const char  *information_text(const Information *x, Arena *a);  // for reports
 
 static inline bool information_is_perfect(const Information *x) {
@@ -58,6 +61,8 @@ typedef struct InformationBeliefs {
     const uint32_t        *class_of;  // [jobs]
     // Class of jobs that the guard returned to their default demand; PROFILE_NONE: no guard.
     uint32_t fallback;
+    // With an estimator: what it chooses from; NULL: profiles are exact, or there is none.
+    const struct HypothesisTable *hypotheses;
 } InformationBeliefs;
 
 // The true profiles of a seed, off the library by sigma: sensitivities to cores and memory, to

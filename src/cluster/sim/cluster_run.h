@@ -33,6 +33,7 @@ typedef struct ClusterRun {
     const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
     Information                   info;      // of durations: `knows` and `error` apply
     Arena                        *hidden;    // for the truth during the run; NULL: its own
+    const char *experience;  // file of the estimator's records, loaded and saved; NULL: none
     ClusterSimParams              params;
     const ClusterPolicy          *policy;
     const void                   *settings, *loaded;  // of the policy

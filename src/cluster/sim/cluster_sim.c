@@ -228,13 +228,14 @@ static Err simulate(ClusterSim *w) {
     ClusterResult *r = w->result;
     TRY(prepare_tasks(w));
     TRY(prepare_servers(w));
+    TRY(cluster_sim_estimate_open(w));
     TRY(prepare_policy(w));
     usage_open(&w->usage, r->first);
     TRY(run_events(w));
     CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
     CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
     r->use = usage_close(&w->usage, r->timeline, &r->n_spans, &r->span);
-    return ERR_OK;
+    return cluster_sim_estimate_close(w);
 }
 
 static Err check_information(const ClusterRun *run) {

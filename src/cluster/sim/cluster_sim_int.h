@@ -1,6 +1,6 @@
 // ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
 // cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
-// beliefs; cluster_sim_server.c: servers and memory.
+// beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_server.c: servers and memory.
 //
 // ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a policy
 // gets leads there.
@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
+#include "estimator/estimator.h"
 
 typedef struct Usage {  // utilization over time in at most CLUSTER_SPANS intervals, which widen
     ClusterUse now;     // since `until`
@@ -34,6 +35,9 @@ typedef struct TaskState {       // of a task, what policies do not see
     uint32_t      measurements;  // so far
     uint32_t      strikes;       // measurements in a row below the believed rate
     bool          changed;       // its rate has to be recomputed
+    bool          guarded;       // the guard returned it to its default demand
+    TimeNs        seen;          // work done, as policies see it
+    JobTraits     traits;        // for the estimator
     ClusterSlice *slices;
 } TaskState;
 
@@ -78,6 +82,9 @@ typedef struct ClusterSim {
     Usage             usage;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
+    Estimator        *estimator;   // NULL: none
+    PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
+    DurationRecord   *records;     // [n_slots] scratch: running tasks
 } ClusterSim;
 
 void slot_queue_add(SlotQueue *l, uint32_t slot);
@@ -100,6 +107,15 @@ bool cluster_sim_measure(ClusterSim *w);  // due measurements; true: a belief wa
 void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s);
 void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s);
 void cluster_sim_resize_slice(ClusterSim *w, ClusterSlice *s, const ClusterSlice *to);
+
+// The estimator, where there is one.
+MUST_USE Err cluster_sim_estimate_open(ClusterSim *w);
+MUST_USE Err cluster_sim_estimate_close(const ClusterSim *w);
+void         cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot);
+bool         cluster_sim_estimates_durations(const ClusterSim *w);
+TimeNs       cluster_sim_estimate_left(ClusterSim *w, uint32_t slot);
+bool         cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot);  // true: a belief changed
+void         cluster_sim_estimate_end(ClusterSim *w, uint32_t slot);
 
 // With its slices and co-runners now.
 double cluster_sim_rate(const ClusterSim *w, uint32_t slot);

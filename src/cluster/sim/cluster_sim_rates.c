@@ -153,6 +153,7 @@ static bool guard(ClusterSim *w, uint32_t slot) {
         return false;
     }
     t->job.class = fallback;
+    l->guarded = true;
     return true;
 }
 
@@ -171,7 +172,8 @@ bool cluster_sim_measure(ClusterSim *w) {
     while (heap_first_key(&w->measures) <= w->now) {
         uint32_t slot = heap_pop(&w->measures).id;
         measure(w, slot);
-        corrected = guard(w, slot) || corrected;
+        bool learned = cluster_sim_estimate_rate(w, slot);
+        corrected = guard(w, slot) || learned || corrected;
     }
     return corrected;
 }

@@ -52,11 +52,17 @@ static TimeNs guess(ClusterSim *w, TimeNs work) {
 
 // A prediction that turns out too low is extended by the same amount; an exact duration whose
 // measured progress is too high, by the error of that progress.
-static void update_prediction(const ClusterSim *w, ClusterTask *t, const TaskState *l, TimeNs did) {
-    bool exact = w->run->knows == CLUSTER_ORACLE;
+static void update_prediction(ClusterSim *w, uint32_t slot, TimeNs did) {
+    ClusterTask     *t = &w->tasks[slot];
+    const TaskState *l = &w->states[slot];
+    bool             exact = w->run->knows == CLUSTER_ORACLE;
     if (t->left < 0) return;
     t->left -= did;
     if ((exact && w->run->info.rates == RATES_EXACT) || t->left >= t->owed) return;
+    if (cluster_sim_estimates_durations(w)) {
+        t->left = t->owed + cluster_sim_estimate_left(w, slot);
+        return;
+    }
     TimeNs more = exact ? (TimeNs)((double)l->guess * w->run->info.noise) + 1 : l->guess;
     t->left = t->owed + more;
 }
@@ -111,13 +117,15 @@ void cluster_sim_arrive(ClusterSim *w) {
     w->n_alive++;
     if (w->n_alive > w->result->most_alive) w->result->most_alive = w->n_alive;
     enter(w, slot, CLUSTER_WAITING);
+    cluster_sim_estimate_arrival(w, slot);
 }
 
 static void book_seen(ClusterSim *w, uint32_t slot, TimeNs did) {
     ClusterTask *t = &w->tasks[slot];
     TimeNs       ns = w->now - t->mark;
+    w->states[slot].seen += did > t->owed ? did - t->owed : 0;
     t->owed = t->owed > ns ? t->owed - ns : 0;
-    update_prediction(w, t, &w->states[slot], did);
+    update_prediction(w, slot, did);
     t->held += ns;
     t->mark = w->now;
 }
@@ -228,6 +236,7 @@ void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uin
 void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     ClusterEnd  *r = &w->result->ends[w->states[slot].job];
+    cluster_sim_estimate_end(w, slot);
     heap_remove(&w->ends, slot);
     heap_remove(&w->measures, slot);
     drop_slices(w, slot);
