@@ -9,13 +9,19 @@
 #include "eval/trace_run.h"
 
 #define CLUSTER_INFORMATION_ARG(to_)                                                               \
-    {"information", ARG_TEXT, to_, "SET[,KEY=VALUE]",                                              \
-     "what policies are told: perfect, realistic or blind, then settings such as "                 \
-     "profiles=library,sigma=0.2 (default perfect)",                                               \
-     0, 0}
+    {                                                                                              \
+        "information", ARG_TEXT, to_, "SET[,KEY=VALUE]",                                           \
+            "what policies are told: perfect, realistic or blind, then settings such as "          \
+            "profiles=library,sigma=0.2 (default perfect)",                                        \
+            0, 0                                                                                   \
+    }
 #define CLUSTER_ESTIMATOR_ARG(to_)                                                                 \
-    {"estimator", ARG_TEXT, to_, "on|off",                                                         \
-     "whether an estimator refines what policies are told, by what it observes (default off)", 0, 0}
+    {                                                                                              \
+        "estimator", ARG_TEXT, to_, "on|off",                                                      \
+            "whether an estimator refines what policies are told, by what it observes (default "   \
+            "off)",                                                                                \
+            0, 0                                                                                   \
+    }
 
 enum { TRACE_ARG_ROWS = 14, TRACE_ARG_SOME = 9 };
 

@@ -58,11 +58,11 @@ typedef struct ClusterScenario {  // immutable: threads may share it
 } ClusterScenario;
 
 typedef struct ClusterScenarioDraw {
-    JobList   jobs;                  // the first arrives at 0
-    uint32_t *class_of;              // [jobs.n]; NULL: no profiles
-    const ClusterProfiles    *truth;    // of this seed; the scenario's if these are exact
-    const InformationBeliefs *beliefs;  // what policies see; NULL: the truth
-    uint32_t  long_ones, too_large;  // left out
+    JobList                   jobs;      // the first arrives at 0
+    uint32_t                 *class_of;  // [jobs.n]; NULL: no profiles
+    const ClusterProfiles    *truth;     // of this seed; the scenario's if these are exact
+    const InformationBeliefs *beliefs;   // what policies see; NULL: the truth
+    uint32_t                  long_ones, too_large;  // left out
 } ClusterScenarioDraw;
 
 MUST_USE Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScenario *out);

@@ -119,7 +119,7 @@ const char *information_text(const Information *x, Arena *a) {
 
 ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_most) {
     static const ClusterKnowledge most[] = {CLUSTER_ORACLE, CLUSTER_PREDICTED, CLUSTER_BLIND};
-    ClusterKnowledge told = most[x->durations];
+    ClusterKnowledge              told = most[x->durations];
     if (x->estimate && told == CLUSTER_BLIND) told = CLUSTER_PREDICTED;
     return told < at_most ? told : at_most;
 }
@@ -188,7 +188,8 @@ static ProfileGrid mean_grid(const ClusterProfiles *p, bool spread) {
             double sum = 0;
             for (uint32_t i = 0; i < p->n; i++) {
                 const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
-                sum += weight_of(p, i) * log(fmax(profile_grid(g, out.row[r], out.column[c]), 1e-3));
+                sum +=
+                    weight_of(p, i) * log(fmax(profile_grid(g, out.row[r], out.column[c]), 1e-3));
             }
             out.at[r][c] = exp(sum);
         }
@@ -224,7 +225,7 @@ static Err add_class(ClusterProfiles *p, const ClusterProfile *c, uint32_t *out)
     if (p->n == PROFILE_CLASSES)
         return err_set(ERR_LIMIT, "%u classes leave no room for '%s'; leave some out", p->n,
                        c->name);
-    p->at[*out = p->n++] = *c;
+    p->at[ *out = p->n++] = *c;
     return ERR_OK;
 }
 

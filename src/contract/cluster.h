@@ -94,15 +94,15 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     ClusterJob          job;
     ClusterState        state;
     uint32_t            preemptions, n_slices;
-    const ClusterSlice *slices;  // [n_slices] while it runs
-    uint64_t            entry;   // sequence number of the last change between waiting and running
-    TimeNs              since;   // time of that change
-    TimeNs              held;    // time with GPUs until `mark`
-    TimeNs              left;    // work left at `mark`, `owed` included; or CLUSTER_UNKNOWN
-    TimeNs              owed;    // restart cost after a preemption; passes at rate 1
-    TimeNs              mark;    // time up to which progress is accounted
-    double              rate;    // since `mark`: exact, or measured, or believed until measured
-    double              measured;     // rate at its present allocation; 0: not measured yet
+    const ClusterSlice *slices;    // [n_slices] while it runs
+    uint64_t            entry;     // sequence number of the last change between waiting and running
+    TimeNs              since;     // time of that change
+    TimeNs              held;      // time with GPUs until `mark`
+    TimeNs              left;      // work left at `mark`, `owed` included; or CLUSTER_UNKNOWN
+    TimeNs              owed;      // restart cost after a preemption; passes at rate 1
+    TimeNs              mark;      // time up to which progress is accounted
+    double              rate;      // since `mark`: exact, or measured, or believed until measured
+    double              measured;  // rate at its present allocation; 0: not measured yet
     TimeNs              measured_at;  // time of that measurement
     int64_t             done;         // iterations, if in_rounds
 } ClusterTask;

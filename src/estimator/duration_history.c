@@ -17,7 +17,8 @@ static double place(double s) {
 }
 
 Err duration_history_init(DurationHistory *h, const DurationParams *p, Arena *a) {
-    *h = (DurationHistory){.params = *p, .ended = arena_try_new(a, DurationRecord, DURATION_RECORDS)};
+    *h = (DurationHistory){.params = *p,
+                           .ended = arena_try_new(a, DurationRecord, DURATION_RECORDS)};
     return h->ended != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for the history of durations");
 }
 

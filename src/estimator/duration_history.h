@@ -24,16 +24,15 @@ typedef struct DurationRecord {
 
 typedef struct DurationParams {
     double other_tenant, other_name, other_gpus;  // weights of jobs that differ
-    double recent;          // additional weight of the tenant's last job
-    double recent_jobs;     // by which that weight falls by e
-    double memory_jobs;     // by which every weight falls by e
-    double prior_median_s;  // without records
-    double prior_sigma;     // of the logarithm
-    double prior_weight;    // in jobs
+    double recent;                                // additional weight of the tenant's last job
+    double recent_jobs;                           // by which that weight falls by e
+    double memory_jobs;                           // by which every weight falls by e
+    double prior_median_s;                        // without records
+    double prior_sigma;                           // of the logarithm
+    double prior_weight;                          // in jobs
 } DurationParams;
 
-#define DURATION_PARAMS                                                                            \
-    ((DurationParams){0.03, 0.3, 0.3, 4, 3, 400, 1200, 2.0, 1})
+#define DURATION_PARAMS ((DurationParams){0.03, 0.3, 0.3, 4, 3, 400, 1200, 2.0, 1})
 
 typedef struct DurationHistory {
     DurationParams  params;

@@ -1,5 +1,6 @@
-// Estimator: what a cluster's own history says about jobs: the work they have left and how fast they
-// run, with variance. Engines, policies and live schedulers may use it; it sees observations only.
+// Estimator: what a cluster's own history says about jobs: the work they have left and how fast
+// they run, with variance. Engines, policies and live schedulers may use it; it sees observations
+// only.
 #pragma once
 
 #include "estimator/duration_history.h"

@@ -120,12 +120,12 @@ static uint32_t hypothesis(const HypothesisTable *t, const char *name) {
 }
 
 static void load_belief(sqlite3_stmt *q, ProfilePosterior *p) {
-    const char     *kind = (const char *)sqlite3_column_text(q, 0);
-    uint64_t        key = (uint64_t)sqlite3_column_int64(q, 1);
-    uint32_t        i = hypothesis(&p->table, (const char *)sqlite3_column_text(q, 2));
-    double          value = sqlite3_column_double(q, 3);
-    int64_t         n = sqlite3_column_int64(q, 4);
-    bool            named = kind != NULL && strcmp(kind, "name") == 0;
+    const char *kind = (const char *)sqlite3_column_text(q, 0);
+    uint64_t    key = (uint64_t)sqlite3_column_int64(q, 1);
+    uint32_t    i = hypothesis(&p->table, (const char *)sqlite3_column_text(q, 2));
+    double      value = sqlite3_column_double(q, 3);
+    int64_t     n = sqlite3_column_int64(q, 4);
+    bool        named = kind != NULL && strcmp(kind, "name") == 0;
     if (kind == NULL || i == PROFILE_NONE || !isfinite(value) || n < 0 || n > INT32_MAX) return;
     PosteriorRecord *r = profile_posterior_group(named ? p->names : p->tenants, key);
     if (r == NULL || (!named && value < 0)) return;

@@ -28,7 +28,7 @@ static double squared_distance(const ClusterProfiles *s, uint32_t a, uint32_t b)
 Err profile_posterior_init(ProfilePosterior *p, const HypothesisTable *table,
                            const PosteriorParams *params, Arena *a) {
     *p = (ProfilePosterior){.params = *params, .table = *table};
-    p->distance = arena_try_new(a, double, (size_t)table->n *table->n_classes);
+    p->distance = arena_try_new(a, double, (size_t)table->n * table->n_classes);
     p->names = arena_try_new(a, PosteriorGroup, POSTERIOR_GROUPS);
     p->tenants = arena_try_new(a, PosteriorGroup, POSTERIOR_GROUPS);
     if (p->distance == NULL || p->names == NULL || p->tenants == NULL)
@@ -100,7 +100,8 @@ void profile_posterior_weights(const ProfilePosterior *p, const PosteriorQuery *
         normalise(w, p->table.n);
         return;
     }
-    for (uint32_t i = 0; i < p->table.n; i++) most = fmax(most, like->log_like[i] + log(w[i] + 1e-12));
+    for (uint32_t i = 0; i < p->table.n; i++)
+        most = fmax(most, like->log_like[i] + log(w[i] + 1e-12));
     for (uint32_t i = 0; i < p->table.n; i++)
         w[i] = exp(like->log_like[i] + log(w[i] + 1e-12) - most);
     normalise(w, p->table.n);

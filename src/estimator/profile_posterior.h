@@ -13,9 +13,9 @@
 enum { POSTERIOR_MOST = PROFILE_CLASSES, POSTERIOR_GROUPS = 4096 };
 
 typedef struct HypothesisTable {
-    const ClusterProfiles *profiles;   // hypotheses are its first n classes
+    const ClusterProfiles *profiles;  // hypotheses are its first n classes
     uint32_t               n;
-    uint32_t               n_classes;  // n, or one more: the mean of all
+    uint32_t               n_classes;                  // n, or one more: the mean of all
     uint32_t               base[POSTERIOR_MOST];       // class of the library
     double                 log_power[POSTERIOR_MOST];  // 0: as in the library
 } HypothesisTable;
@@ -29,9 +29,9 @@ typedef struct PosteriorParams {
     double tenant;   // weight of a tenant's ended jobs, relative to one prior
 } PosteriorParams;
 
-#define POSTERIOR_PARAMS ((PosteriorParams){0.05, 0.1, 4, 0.4, 0.02, 0.5})
+#define POSTERIOR_PARAMS ((PosteriorParams){0.05, 0.06, 4, 0.4, 0.02, 0.5})
 
-typedef struct PosteriorRecord {  // of a job, or of all jobs of a name or a tenant
+typedef struct PosteriorRecord {        // of a job, or of all jobs of a name or a tenant
     double   log_like[POSTERIOR_MOST];  // of a tenant: sums of posterior weights
     uint32_t n;                         // measurements, or jobs
 } PosteriorRecord;
@@ -44,7 +44,7 @@ typedef struct PosteriorGroup {
 typedef struct ProfilePosterior {
     PosteriorParams params;
     HypothesisTable table;
-    double         *distance;  // [n][n_classes] squared, of log rates
+    double         *distance;         // [n][n_classes] squared, of log rates
     PosteriorGroup *names, *tenants;  // [POSTERIOR_GROUPS]
 } ProfilePosterior;
 
@@ -68,8 +68,8 @@ MUST_USE Err profile_posterior_init(ProfilePosterior *p, const HypothesisTable *
 
 // class: of the library, as named; PROFILE_NONE: unknown. `own`: the job's measurements.
 typedef struct PosteriorQuery {
-    JobTraits              traits;
-    uint32_t               class;
+    JobTraits traits;
+    uint32_t class;
     const PosteriorRecord *own;
 } PosteriorQuery;
 

@@ -248,10 +248,10 @@ static char *about(const ClusterCompareParams *p, Arena *a) {
     char                      *longest = x->max_s > 0
                                              ? arena_printf(a, "; no job longer than %lld s", (long long)x->max_s)
                                              : arena_str(a, "");
-    char *information = information_is_perfect(&x->information) && !x->information.estimate
-                            ? arena_str(a, "")
-                            : arena_printf(a, "; policies are told: %s",
-                                           information_text(&x->information, a));
+    char                      *information =
+        information_is_perfect(&x->information) && !x->information.estimate
+                                 ? arena_str(a, "")
+                                 : arena_printf(a, "; policies are told: %s", information_text(&x->information, a));
     return arena_printf(a, "%s%s%s%s.", jobs, longest, error, information);
 }
 

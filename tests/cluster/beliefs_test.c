@@ -75,8 +75,8 @@ static ClusterRun run_of(const JobList *l, const ServerList *servers, uint64_t s
     assert_int_equal(information_read("realistic", &arena, &x.info), ERR_OK);
     assert_int_equal(class_assignment_draw(&profiles, l, NULL, (Rng){seed}, &arena, &classes),
                      ERR_OK);
-    assert_int_equal(
-        information_beliefs(&x.info, &profiles, classes.class_of, l->n, &arena, b), ERR_OK);
+    assert_int_equal(information_beliefs(&x.info, &profiles, classes.class_of, l->n, &arena, b),
+                     ERR_OK);
     x.profiles = &profiles;
     x.class_of = classes.class_of;
     x.beliefs = b;

@@ -122,9 +122,9 @@ static void test_mean_lies_between_the_classes(void **state) {
     assert_true(p.at[fallback].levels.at[0].cores == p.share_cores);
 }
 
-static const char *const policies[] = {"fifo",    "srtf",  "tiresias", "themis", "gandiva",
-                                       "optimus", "lucid", "muri",     "fgd",    "synergy_tune",
-                                       "maifs"};
+static const char *const policies[] = {"fifo",    "srtf",         "tiresias", "themis",
+                                       "gandiva", "optimus",      "lucid",    "muri",
+                                       "fgd",     "synergy_tune", "maifs"};
 enum { POLICIES = sizeof policies / sizeof *policies };
 
 typedef struct Case {
@@ -135,22 +135,22 @@ typedef struct Case {
 
 // The run's truth is drawn by the seed `truth` and is in the hidden arena alone.
 static void open_case(Case *c, const char *information, const char *policy, uint64_t truth) {
-    ClusterScenarioSpec spec = {.trace = "synth:philly_small",
-                                .servers = "3",
-                                .jobs = 60,
-                                .load = 2,
-                                .max_s = CLUSTER_SCENARIO_MAX_S,
-                                .information = read(information)};
-    ClusterProfiles    *to = arena_new(&hidden, ClusterProfiles, 1);
+    ClusterScenarioSpec  spec = {.trace = "synth:philly_small",
+                                 .servers = "3",
+                                 .jobs = 60,
+                                 .load = 2,
+                                 .max_s = CLUSTER_SCENARIO_MAX_S,
+                                 .information = read(information)};
+    ClusterProfiles     *to = arena_new(&hidden, ClusterProfiles, 1);
     const ClusterPolicy *p = policies_cluster_find(policy);
     Settings s = {p->rows, p->n_rows, arena_alloc(&results, 1, p->settings_size + 1, 64), &results};
     ClusterSetup setup;
     if (p->n_rows > 0) settings_default(&s);
     assert_int_equal(cluster_scenario_open(&spec, &results, &c->scenario), ERR_OK);
     assert_int_equal(cluster_scenario_draw(&c->scenario, 7, &results, &c->draw), ERR_OK);
-    assert_int_equal(information_truth(&spec.information, c->scenario.profiles, (Rng){truth},
-                                       &hidden, to),
-                     ERR_OK);
+    assert_int_equal(
+        information_truth(&spec.information, c->scenario.profiles, (Rng){truth}, &hidden, to),
+        ERR_OK);
     c->run = (ClusterRun){.jobs = &c->draw.jobs,
                           .servers = &c->scenario.servers,
                           .profiles = to,
@@ -244,7 +244,8 @@ static uint64_t hash_task(uint64_t h, const ClusterTask *t) {
     h = mix(h, &t->measured, sizeof t->measured);
     for (uint32_t i = 0; i < t->n_slices; i++) {
         const ClusterSlice *x = &t->slices[i];
-        uint64_t values[] = {x->mask, x->server, x->gpus, x->gpu_milli, x->cores_milli, x->memory_mib};
+        uint64_t            values[] = {x->mask,      x->server,      x->gpus,
+                                        x->gpu_milli, x->cores_milli, x->memory_mib};
         h = mix(h, values, sizeof values);
     }
     return h;
@@ -313,7 +314,7 @@ static void test_equal_observations_give_equal_decisions(void **state) {
 static void test_perfect_equals_no_information(void **state) {
     (void)state;
     for (uint32_t i = 0; i < POLICIES; i++) {
-        Case          c;
+        Case c;
         open_case(&c, "perfect", policies[i], 1);
         ClusterResult one = simulate(&c.run);
         c.run.profiles = c.scenario.profiles;
@@ -338,13 +339,17 @@ static void test_runs_repeat(void **state) {
 
 // One job whose class is believed to need no cores, and truly needs them.
 static double guarded_s(const char *information, const char *policy) {
-    Job             j = {.id = "j", .work = 10000 * CLUSTER_SECOND, .gpus = 1, .gpu_milli = 1000,
-                         .model = JOB_NONE, .tenant = JOB_NONE};
+    Job             j = {.id = "j",
+                         .work = 10000 * CLUSTER_SECOND,
+                         .gpus = 1,
+                         .gpu_milli = 1000,
+                         .model = JOB_NONE,
+                         .tenant = JOB_NONE};
     JobList         l = {.at = &j, .n = 1};
     ServerSpec      like = {.gpus = 8, .gpu_type = ""};
     ServerList      servers;
     ClusterProfiles library, *truth = arena_new(&hidden, ClusterProfiles, 1);
-    uint32_t        class = 0;
+    uint32_t class = 0;
     const ClusterPolicy *p = policies_cluster_find(policy);
     Settings s = {p->rows, p->n_rows, arena_alloc(&arena, 1, p->settings_size + 1, 64), &arena};
     settings_default(&s);
@@ -359,9 +364,17 @@ static double guarded_s(const char *information, const char *policy) {
     InformationBeliefs b;
     Information        info = read(information);
     assert_int_equal(information_beliefs(&info, &library, &class, 1, &arena, &b), ERR_OK);
-    ClusterRun run = {.jobs = &l, .servers = &servers, .profiles = truth, .class_of = &class,
-                      .beliefs = &b, .info = info, .policy = p, .settings = s.values, .seed = 1,
-                      .knows = information_knows(&info, p->knows), .hidden = &hidden};
+    ClusterRun    run = {.jobs = &l,
+                         .servers = &servers,
+                         .profiles = truth,
+                         .class_of = &class,
+                         .beliefs = &b,
+                         .info = info,
+                         .policy = p,
+                         .settings = s.values,
+                         .seed = 1,
+                         .knows = information_knows(&info, p->knows),
+                         .hidden = &hidden};
     ClusterResult r = simulate(&run);
     double        jct_s = (double)r.ends[0].finish / 1e9;
     renew();

@@ -1,5 +1,5 @@
-// UnsettledPolicy: a policy that gives way to a fresh one of a list now and then, each of which sees
-// classes that change from call to call.
+// UnsettledPolicy: a policy that gives way to a fresh one of a list now and then, each of which
+// sees classes that change from call to call.
 #pragma once
 
 #include "cluster/sim/cluster_run.h"

@@ -33,13 +33,13 @@ typedef struct ClusterRun {
     const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
     Information                   info;      // of durations: `knows` and `error` apply
     Arena                        *hidden;    // for the truth during the run; NULL: its own
-    const char *experience;  // file of the estimator's records, loaded and saved; NULL: none
-    ClusterSimParams              params;
-    const ClusterPolicy          *policy;
-    const void                   *settings, *loaded;  // of the policy
-    ClusterKnowledge              knows;              // at most what the policy declares
-    double                        error;  // standard deviation of the logarithm of predictions
-    uint64_t                      seed;   // of predictions and of the policy's random numbers
+    const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none
+    ClusterSimParams params;
+    const ClusterPolicy *policy;
+    const void          *settings, *loaded;  // of the policy
+    ClusterKnowledge     knows;              // at most what the policy declares
+    double               error;              // standard deviation of the logarithm of predictions
+    uint64_t             seed;               // of predictions and of the policy's random numbers
     // Called before every decision; NULL: not called.
     void (*watch)(void *self, const ClusterView *view, const void *state);
     // Called after every plan is applied, with the view after it; NULL: not called.

@@ -76,8 +76,8 @@ static Err set_servers(const ClusterRun *run, ClusterServer *to, const char **ty
 static void set_types(const ClusterRun *run, const char **types, uint32_t *to, ClusterSetup *s) {
     for (uint32_t t = 0; t < s->n_types; t++) {
         const char *name = t < run->jobs->n_gpu_types ? run->jobs->gpu_types[t] : types[t];
-        to[t] = s->profiles != NULL && name[0] != '\0' ? profile_type(s->profiles, name)
-                                                       : PROFILE_NONE;
+        to[t] =
+            s->profiles != NULL && name[0] != '\0' ? profile_type(s->profiles, name) : PROFILE_NONE;
     }
     s->profile_type = to;
 }

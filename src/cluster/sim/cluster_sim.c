@@ -124,7 +124,7 @@ static Err run_events(ClusterSim *w) {
         advance_to(w, at);
         w->result->events++;
         uint32_t reason = apply_events(w);
-        bool called = reason != 0 && (w->setup->round == 0 || at_round(w));
+        bool     called = reason != 0 && (w->setup->round == 0 || at_round(w));
         if (w->n_alive > 0 && called) decide(w, reason);
         if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
         cluster_sim_rates(w);

@@ -36,8 +36,8 @@ static uint32_t named_class(const ClusterSim *w, uint32_t slot) {
 
 static JobTraits traits_of(const ClusterSim *w, uint32_t slot) {
     const ClusterJob *j = &w->tasks[slot].job;
-    uint32_t          class = named_class(w, slot);
-    JobTraits         t = {.gpus = j->gpus};
+    uint32_t class = named_class(w, slot);
+    JobTraits t = {.gpus = j->gpus};
     if (j->tenant != CLUSTER_NONE) t.tenant = estimator_name(w->setup->tenants[j->tenant].name);
     if (class != CLUSTER_NONE) t.name = estimator_name(w->run->profiles->at[class].name);
     return t;
@@ -120,7 +120,7 @@ static bool spread_belief(ClusterSim *w, uint32_t slot, uint32_t class) {
         for (uint32_t i = 0; i < queues[l]->n; i++) {
             uint32_t     other = queues[l]->at[queues[l]->first + i];
             ClusterTask *t = &w->tasks[other];
-            bool named = like->name != 0 && w->states[other].traits.name == like->name;
+            bool         named = like->name != 0 && w->states[other].traits.name == like->name;
             if ((other != slot && !named) || w->states[other].guarded) continue;
             if (t->job.class == CLUSTER_NONE || t->job.class == class) continue;
             t->job.class = class;

@@ -2,8 +2,8 @@
 // cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
 // beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_server.c: servers and memory.
 //
-// ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a policy
-// gets leads there.
+// ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a
+// policy gets leads there.
 #pragma once
 
 #include "base/heap.h"
@@ -24,12 +24,12 @@ void usage_go(Usage *c, TimeNs to);  // `now` held since the last call
 ClusterUse usage_close(Usage *c, ClusterUse *at, uint32_t *n, TimeNs *span);
 
 typedef struct TaskState {       // of a task, what policies do not see
-    TimeNs        left;          // work at `mark`, including what it owes
-    TimeNs        owed;          // restart cost, truly
-    TimeNs        mark;          // time up to which true progress is accounted
-    double        rate;          // since `mark`, truly
-    TimeNs        guess;         // predicted total work
-    uint32_t      class;         // truly
+    TimeNs left;                 // work at `mark`, including what it owes
+    TimeNs owed;                 // restart cost, truly
+    TimeNs mark;                 // time up to which true progress is accounted
+    double rate;                 // since `mark`, truly
+    TimeNs guess;                // predicted total work
+    uint32_t class;              // truly
     uint32_t      job;           // index in the trace
     uint32_t      room;          // capacity of slices
     uint32_t      measurements;  // so far
@@ -71,9 +71,9 @@ typedef struct ClusterSim {
     SlotQueue         waiting, running;
     ServerState      *servers;
     ServerAlloc      *allocs;
-    Heap              ends;     // by slot
+    Heap              ends;      // by slot
     Heap              measures;  // times of measurements, by slot
-    uint32_t         *changed;  // [n_changed] slots with a rate to recompute
+    uint32_t         *changed;   // [n_changed] slots with a rate to recompute
     uint32_t          n_changed;
     ClusterAction    *actions;
     uint32_t          max_actions;
@@ -95,8 +95,8 @@ void cluster_sim_end(ClusterSim *w, uint32_t slot);
 void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot);
 void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
-void cluster_sim_round(ClusterSim *w);  // end of a round: counts whole iterations
-void cluster_sim_book(ClusterSim *w, uint32_t slot);       // progress, true and seen
+void cluster_sim_round(ClusterSim *w);                // end of a round: counts whole iterations
+void cluster_sim_book(ClusterSim *w, uint32_t slot);  // progress, true and seen
 void cluster_sim_book_view(ClusterSim *w, uint32_t slot);  // progress that policies see
 
 void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot);  // marks it for cluster_sim_rates

@@ -141,8 +141,8 @@ static bool guard(ClusterSim *w, uint32_t slot) {
     const Information *info = &w->run->info;
     ClusterTask       *t = &w->tasks[slot];
     TaskState         *l = &w->states[slot];
-    uint32_t           fallback = w->run->beliefs != NULL ? w->run->beliefs->fallback : CLUSTER_NONE;
-    bool               classed = t->job.class != CLUSTER_NONE && t->job.class != fallback;
+    uint32_t fallback = w->run->beliefs != NULL ? w->run->beliefs->fallback : CLUSTER_NONE;
+    bool     classed = t->job.class != CLUSTER_NONE && t->job.class != fallback;
     if (info->guard <= 0 || fallback == CLUSTER_NONE || !classed) return false;
     if (!(t->measured < info->guard * cluster_sim_believed_rate(w, slot))) {
         l->strikes = 0;

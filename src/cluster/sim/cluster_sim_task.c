@@ -75,22 +75,22 @@ static uint32_t new_slot(ClusterSim *w) {
 
 static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
     const ClusterSetup *s = w->setup;
-    const uint32_t     *class_of = w->run->beliefs != NULL ? w->run->beliefs->class_of
-                                                           : w->run->class_of;
-    bool                counted = w->run->info.durations == DURATIONS_EXACT;
-    ClusterJob          c = {.id = id,
-                             .submit = j->submit,
-                             .iterations = counted ? j->iterations : 0,
-                             .iteration = counted ? j->iteration : 0,
-                             .gpus = j->gpus,
-                             .gpu_milli = j->gpu_milli,
-                             .gpu_types = j->gpu_types,
-                             .cores_milli = j->cores_milli,
-                             .memory_mib = j->memory_mib,
-                             .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
-                             .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
-                             .priority = j->priority};
-    uint64_t            milli = cluster_gpu_milli(&c);
+    const uint32_t     *class_of =
+        w->run->beliefs != NULL ? w->run->beliefs->class_of : w->run->class_of;
+    bool       counted = w->run->info.durations == DURATIONS_EXACT;
+    ClusterJob c = {.id = id,
+                    .submit = j->submit,
+                    .iterations = counted ? j->iterations : 0,
+                    .iteration = counted ? j->iteration : 0,
+                    .gpus = j->gpus,
+                    .gpu_milli = j->gpu_milli,
+                    .gpu_types = j->gpu_types,
+                    .cores_milli = j->cores_milli,
+                    .memory_mib = j->memory_mib,
+                    .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
+                    .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
+                    .priority = j->priority};
+    uint64_t   milli = cluster_gpu_milli(&c);
     if (c.cores_milli == 0) c.cores_milli = (uint32_t)(s->cores_milli * milli / (s->gpus * 1000));
     if (c.memory_mib == 0) c.memory_mib = (uint32_t)(s->memory_mib * milli / (s->gpus * 1000));
     if (w->run->params.gpus_only) c.cores_milli = c.memory_mib = 0;

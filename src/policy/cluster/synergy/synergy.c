@@ -274,8 +274,8 @@ static bool put(Synergy *y, const ClusterView *v, uint32_t slot, bool stays) {
     return plan_builder_put(&y->builder, slot, p->slices + x->first, x->n);
 }
 
-// With restart costs: a job that stays on its GPUs is resized instead of preempted. A job whose GPUs
-// are not to be had waits.
+// With restart costs: a job that stays on its GPUs is resized instead of preempted. A job whose
+// GPUs are not to be had waits.
 static uint32_t write_resizes(Synergy *y, const ClusterView *v, ClusterAction *out) {
     const SynergyPlan *p = &y->plan;
     plan_builder_begin(&y->builder, v);
