@@ -232,16 +232,15 @@ static Err add_class(ClusterProfiles *p, const ClusterProfile *c, uint32_t *out)
 Err information_add_mean(ClusterProfiles *p, uint32_t *out) {
     uint32_t       n = p->n, i = 0;
     ClusterProfile c = {.name = "(mean)"};
-    double         both = 0;
+    double         both = 0, slowed[PROFILE_CLASSES], slows[PROFILE_CLASSES];
     if (n == 0) return err_set(ERR_ARG, "no classes to take the mean of; give --profiles");
     c.speed = mean_grid(p, false);
     c.spread = mean_grid(p, true);
     mean_scalars(p, &c);
-    for (uint32_t k = 0; k < n; k++) both += weight_of(p, k) * mean_pair(p, k, false, n);
-    double slowed[PROFILE_CLASSES], slows[PROFILE_CLASSES];
     for (uint32_t k = 0; k < n; k++) {
         slows[k] = mean_pair(p, k, false, n);
         slowed[k] = mean_pair(p, k, true, n);
+        both += weight_of(p, k) * slows[k];
     }
     TRY(add_class(p, &c, &i));
     for (uint32_t k = 0; k < n; k++) {
