@@ -177,10 +177,10 @@ static double weight_of(const ClusterProfiles *p, uint32_t i) {
 }
 
 static ProfileGrid mean_grid(const ClusterProfiles *p, bool spread) {
-    const ProfileGrid *widest = NULL;
-    for (uint32_t i = 0; i < p->n; i++) {
+    const ProfileGrid *widest = spread ? &p->at[0].spread : &p->at[0].speed;
+    for (uint32_t i = 1; i < p->n; i++) {
         const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
-        if (widest == NULL || g->rows * g->columns > widest->rows * widest->columns) widest = g;
+        if (g->rows * g->columns > widest->rows * widest->columns) widest = g;
     }
     ProfileGrid out = *widest;
     for (uint32_t r = 0; r < out.rows; r++)

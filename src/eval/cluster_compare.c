@@ -206,6 +206,9 @@ static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCe
     };
     for (uint32_t i = 0; i < sizeof fields / sizeof *fields; i++)
         out->fields[out->n_fields++] = fields[i];
+    if (!information_is_perfect(&x->information) || x->information.estimate)
+        out->fields[out->n_fields++] =
+            (CellField){.key = "information", .text = information_text(&x->information, a)};
     out->group = x->trace;
     out->title = title(x, a);
     return ERR_OK;

@@ -63,7 +63,8 @@ static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
 
 static void decide(ClusterSim *w, uint32_t reason) {
     const ClusterRun *r = w->run;
-    ClusterView       v = view_of(w, reason);
+    cluster_sim_estimate_running(w);
+    ClusterView v = view_of(w, reason);
     if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
     TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
     uint32_t n = r->policy->decide(w->state, &v, w->actions, w->max_actions);

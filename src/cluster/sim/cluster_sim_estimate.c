@@ -5,6 +5,11 @@
 #include "base/err.h"
 #include "cluster/sim/cluster_sim_int.h"
 
+// Estimates of running tasks are renewed when the work they have done grew by this factor, from
+// this much on: durations are spread over orders of magnitude.
+static const double renew_factor = 1.25;
+static const TimeNs renew_least = 30 * CLUSTER_SECOND;
+
 static bool has_profiles(const ClusterSim *w) {
     return w->estimator != NULL && w->estimator->has_profiles;
 }
@@ -48,9 +53,9 @@ static PosteriorQuery query_of(const ClusterSim *w, uint32_t slot) {
 }
 
 TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
-    const TaskState *l = &w->states[slot];
-    uint32_t         n = 0;
-    double           done_s = (double)l->seen / 1e9, told_s = (double)(l->guess - l->seen) / 1e9;
+    TaskState *l = &w->states[slot];
+    uint32_t   n = 0;
+    double     done_s = (double)l->seen / 1e9, told_s = (double)(l->guess - l->seen) / 1e9;
     for (uint32_t i = 0; i < w->running.n; i++) {
         uint32_t other = w->running.at[w->running.first + i];
         if (other == slot) continue;
@@ -61,7 +66,22 @@ TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
         duration_history_left(&w->estimator->durations, &l->traits, done_s, w->records, n);
     if (w->run->info.durations == DURATIONS_ESTIMATED && told_s > 0)
         e = estimator_combine(&e, told_s, w->run->error);
+    l->estimated = l->seen;
     return (TimeNs)(fmin(e.left_s, 1e9) * 1e9) + 1;
+}
+
+void cluster_sim_estimate_running(ClusterSim *w) {
+    if (!cluster_sim_estimates_durations(w)) return;
+    for (uint32_t i = 0; i < w->running.n; i++) {
+        uint32_t         slot = w->running.at[w->running.first + i];
+        ClusterTask     *t = &w->tasks[slot];
+        const TaskState *l = &w->states[slot];
+        TimeNs           did = cluster_progress(t, w->now - t->mark);
+        double           seen = (double)(l->seen + (did > t->owed ? did - t->owed : 0));
+        if (seen < renew_factor * (double)l->estimated + (double)renew_least) continue;
+        cluster_sim_book_view(w, slot);
+        if (l->estimated < l->seen) t->left = t->owed + cluster_sim_estimate_left(w, slot);
+    }
 }
 
 void cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot) {

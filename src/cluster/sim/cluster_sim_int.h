@@ -37,6 +37,7 @@ typedef struct TaskState {       // of a task, what policies do not see
     bool          changed;       // its rate has to be recomputed
     bool          guarded;       // the guard returned it to its default demand
     TimeNs        seen;          // work done, as policies see it
+    TimeNs        estimated;     // `seen` when its work left was estimated last
     JobTraits     traits;        // for the estimator
     ClusterSlice *slices;
 } TaskState;
@@ -115,6 +116,7 @@ void         cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot);
 bool         cluster_sim_estimates_durations(const ClusterSim *w);
 TimeNs       cluster_sim_estimate_left(ClusterSim *w, uint32_t slot);
 bool         cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot);  // true: a belief changed
+void         cluster_sim_estimate_running(ClusterSim *w);              // before a decision
 void         cluster_sim_estimate_end(ClusterSim *w, uint32_t slot);
 
 // With its slices and co-runners now.
