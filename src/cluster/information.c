@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/settings.h"
-#include "cluster/hypotheses.h"
-#include "cluster/profile/profiles.h"
+#include "cluster/profile/profile_variants.h"
+#include "estimator/profile_posterior.h"
 
 #define INFORMATION_SETTINGS(X)                                                                    \
     X(durations, string, "exact", 1, 16, "durations: exact, estimated or unknown")                 \
@@ -124,30 +124,10 @@ ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_mos
     return told < at_most ? told : at_most;
 }
 
-Err information_copy(const ClusterProfiles *p, Arena *a, ClusterProfiles *out) {
-    ClusterProfiles c;
-    TRY(profile_empty(a, &c));
-    ClusterProfile *at = c.at;
-    double         *pair = c.pair;
-    memcpy(at, p->at, p->n * sizeof *at);
-    memcpy(pair, p->pair, sizeof *pair * PROFILE_CLASSES * PROFILE_CLASSES);
-    c = *p;
-    c.at = at;
-    c.pair = pair;
-    *out = c;
-    return ERR_OK;
-}
-
-static void raise(ProfileGrid *g, double power) {
-    for (uint32_t r = 0; r < g->rows; r++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            if (g->at[r][c] > 0) g->at[r][c] = pow(g->at[r][c], power);
-}
-
 static void draw_class(ClusterProfiles *p, uint32_t i, double sigma, Rng *rng) {
     ClusterProfile *c = &p->at[i];
-    raise(&c->speed, exp(sigma * rng_normal(rng)));
-    raise(&c->spread, exp(sigma * rng_normal(rng)));
+    profile_grid_raise(&c->speed, exp(sigma * rng_normal(rng)));
+    profile_grid_raise(&c->spread, exp(sigma * rng_normal(rng)));
     double harm = exp(sigma * rng_normal(rng));
     for (uint32_t k = 0; k < p->n; k++) {
         double *pair = &p->pair[(size_t)i * PROFILE_CLASSES + k];
@@ -160,7 +140,7 @@ static void draw_class(ClusterProfiles *p, uint32_t i, double sigma, Rng *rng) {
 Err information_truth(const Information *x, const ClusterProfiles *library, Rng rng, Arena *a,
                       ClusterProfiles *out) {
     ClusterProfiles p;
-    TRY(information_copy(library, a, &p));
+    TRY(profile_copy(library, a, &p));
     for (uint32_t i = 0; x->sigma > 0 && i < p.n; i++) {
         Rng own = rng_fork(rng, i);
         draw_class(&p, i, x->sigma, &own);
@@ -170,107 +150,41 @@ Err information_truth(const Information *x, const ClusterProfiles *library, Rng 
     return ERR_OK;
 }
 
-static double weight_of(const ClusterProfiles *p, uint32_t i) {
-    double all = 0;
-    for (uint32_t k = 0; k < p->n; k++) all += p->at[k].weight;
-    return all > 0 ? p->at[i].weight / all : 1.0 / p->n;
-}
+enum { SPARE = 2 };  // classes: the mean, and the default of the guard
 
-static ProfileGrid mean_grid(const ClusterProfiles *p, bool spread) {
-    const ProfileGrid *widest = spread ? &p->at[0].spread : &p->at[0].speed;
-    for (uint32_t i = 1; i < p->n; i++) {
-        const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
-        if (g->rows * g->columns > widest->rows * widest->columns) widest = g;
-    }
-    ProfileGrid out = *widest;
-    for (uint32_t r = 0; r < out.rows; r++)
-        for (uint32_t c = 0; c < out.columns; c++) {
-            double sum = 0;
-            for (uint32_t i = 0; i < p->n; i++) {
-                const ProfileGrid *g = spread ? &p->at[i].spread : &p->at[i].speed;
-                sum +=
-                    weight_of(p, i) * log(fmax(profile_grid(g, out.row[r], out.column[c]), 1e-3));
-            }
-            out.at[r][c] = exp(sum);
+static const double log_powers[] = {-0.5, 0.5};
+
+Err information_hypotheses(const ClusterProfiles *library, Arena *a, ClusterProfiles *p,
+                           HypothesisTable *out) {
+    uint32_t n = library->n, mean = 0;
+    TRY(profile_copy(library, a, p));
+    *out = (HypothesisTable){.profiles = p};
+    for (uint32_t i = 0; i < n; i++) out->base[i] = i;
+    for (size_t k = 0; k < sizeof log_powers / sizeof *log_powers; k++) {
+        if (p->n + n + SPARE > PROFILE_CLASSES) break;
+        for (uint32_t i = 0; i < n; i++) {
+            out->base[p->n] = i;
+            out->log_power[p->n] = log_powers[k];
+            profile_add_power(p, i, exp(log_powers[k]), a);
         }
-    return out;
-}
-
-static void mean_scalars(const ClusterProfiles *p, ClusterProfile *c) {
-    for (uint32_t i = 0; i < p->n; i++) {
-        const ClusterProfile *x = &p->at[i];
-        double                part = weight_of(p, i);
-        c->restart_s += part * x->restart_s;
-        c->gpu_gb += part * x->gpu_gb;
-        c->gpu_util += part * x->gpu_util;
-        c->gpu_memory_util += part * x->gpu_memory_util;
-        for (uint32_t t = 0; t < PROFILE_TYPES; t++) c->iteration_s[t] += part * x->iteration_s[t];
-        for (uint32_t s = 0; s < PROFILE_STAGES; s++) c->stage_s[s] += part * x->stage_s[s];
     }
-}
-
-static double *pair_of(ClusterProfiles *p, uint32_t a, uint32_t b) {
-    return &p->pair[(size_t)a * PROFILE_CLASSES + b];
-}
-
-// Mean over the pairs of a class, of those in which the class is slowed (column) or slows (row).
-static double mean_pair(ClusterProfiles *p, uint32_t i, bool column, uint32_t n) {
-    double sum = 0;
-    for (uint32_t k = 0; k < n; k++)
-        sum += weight_of(p, k) * (column ? *pair_of(p, k, i) : *pair_of(p, i, k));
-    return sum;
-}
-
-static Err add_class(ClusterProfiles *p, const ClusterProfile *c, uint32_t *out) {
-    if (p->n == PROFILE_CLASSES)
-        return err_set(ERR_LIMIT, "%u classes leave no room for '%s'; leave some out", p->n,
-                       c->name);
-    p->at[ *out = p->n++] = *c;
-    return ERR_OK;
-}
-
-Err information_add_mean(ClusterProfiles *p, uint32_t *out) {
-    uint32_t       n = p->n, i = 0;
-    ClusterProfile c = {.name = "(mean)"};
-    double         both = 0, slowed[PROFILE_CLASSES], slows[PROFILE_CLASSES];
-    if (n == 0) return err_set(ERR_ARG, "no classes to take the mean of; give --profiles");
-    c.speed = mean_grid(p, false);
-    c.spread = mean_grid(p, true);
-    mean_scalars(p, &c);
-    for (uint32_t k = 0; k < n; k++) {
-        slows[k] = mean_pair(p, k, false, n);
-        slowed[k] = mean_pair(p, k, true, n);
-        both += weight_of(p, k) * slows[k];
-    }
-    TRY(add_class(p, &c, &i));
-    for (uint32_t k = 0; k < n; k++) {
-        *pair_of(p, k, i) = slows[k];
-        *pair_of(p, i, k) = slowed[k];
-    }
-    *pair_of(p, i, i) = both;
-    *out = i;
-    return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
-}
-
-Err information_add_default(ClusterProfiles *p, uint32_t *out) {
-    ClusterProfile c = {.name = "(default)", .gpu_util = 1, .gpu_memory_util = 1};
-    c.speed = (ProfileGrid){1, 1, {p->share_cores}, {p->share_gb}, {{1}}};
-    c.spread = (ProfileGrid){1, 1, {1}, {1}, {{1}}};
-    TRY(add_class(p, &c, out));
-    for (uint32_t k = 0; k < p->n; k++) *pair_of(p, *out, k) = *pair_of(p, k, *out) = 0.5;
+    out->n = p->n;
+    TRY(profile_add_mean(p, &mean));
+    p->at[mean].weight = 0;
+    out->n_classes = mean + 1;
     return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
 }
 
 // With unknown profiles the table has the mean alone: a policy cannot even see the library.
 static Err keep_one(ClusterProfiles *p, uint32_t i) {
     ClusterProfile c = p->at[i];
-    double         self = *pair_of(p, i, i);
+    double         self = profile_pair(p, i, i);
     memset(p->at, 0, p->n * sizeof *p->at);
     memset(p->pair, 0, sizeof *p->pair * PROFILE_CLASSES * PROFILE_CLASSES);
     p->at[0] = c;
     p->at[0].weight = 1;
     p->n = 1;
-    *pair_of(p, 0, 0) = self;
+    p->pair[0] = self;
     return profile_set_share(p, p->share_cores, p->share_gb, &ALLOC_LEVEL_PARAMS);
 }
 
@@ -282,15 +196,15 @@ Err information_beliefs(const Information *x, const ClusterProfiles *library,
     if (p == NULL || classes == NULL)
         return err_set(ERR_LIMIT, "no memory for the beliefs about %u jobs", n);
     HypothesisTable *table = x->estimate ? arena_new(a, HypothesisTable, 1) : NULL;
-    TRY(table != NULL ? hypotheses_make(library, a, p, table) : information_copy(library, a, p));
+    TRY(table != NULL ? information_hypotheses(library, a, p, table) : profile_copy(library, a, p));
     memcpy(classes, class_of, n * sizeof *classes);
     if (x->profiles == PROFILES_UNKNOWN && table == NULL) {
-        TRY(information_add_mean(p, &mean));
+        TRY(profile_add_mean(p, &mean));
         TRY(keep_one(p, mean));
         for (uint32_t i = 0; i < n; i++)
             if (classes[i] != PROFILE_NONE) classes[i] = 0;
     }
-    if (x->guard > 0) TRY(information_add_default(p, &fallback));
+    if (x->guard > 0) TRY(profile_add_default(p, &fallback));
     *out = (InformationBeliefs){p, classes, fallback, table};
     return ERR_OK;
 }

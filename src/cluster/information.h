@@ -76,9 +76,9 @@ MUST_USE Err information_beliefs(const Information *x, const ClusterProfiles *li
                                  const uint32_t *class_of, uint32_t n, Arena *a,
                                  InformationBeliefs *out);
 
-// Adds a class with the weighted mean of all others: geometric for speeds, arithmetic else.
-MUST_USE Err information_add_mean(ClusterProfiles *p, uint32_t *out);
-// Adds a class with the default demand as its only level, that gains nothing by sharing a GPU.
-MUST_USE Err information_add_default(ClusterProfiles *p, uint32_t *out);
-// A copy that shares no memory with the original but names.
-MUST_USE Err information_copy(const ClusterProfiles *p, Arena *a, ClusterProfiles *out);
+// The table that an estimator chooses from: the library's classes, then the same with their
+// sensitivities raised to lower and higher powers as far as there is room, then their mean. Writes
+// into `profiles`, which must outlive the table.
+struct HypothesisTable;
+MUST_USE Err information_hypotheses(const ClusterProfiles *library, Arena *a,
+                                    ClusterProfiles *profiles, struct HypothesisTable *out);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cluster/hypotheses.h"
-#include "cluster/profile/profiles.h"
+#include "cluster/information.h"
+#include "cluster/profile/profile_variants.h"
 #include "contract/rate.h"
 #include "estimator/estimator.h"
 #include "tests/runner.h"
@@ -28,7 +28,7 @@ static int begin(void **state) {
     (void)state;
     if (arena_init(&arena, (size_t)1 << 30) != ERR_OK) return -1;
     if (profile_load(NULL, &arena, &library) != ERR_OK) return -1;
-    return hypotheses_make(&library, &arena, &table_profiles, &table) == ERR_OK ? 0 : -1;
+    return information_hypotheses(&library, &arena, &table_profiles, &table) == ERR_OK ? 0 : -1;
 }
 
 static int end(void **state) {
@@ -163,7 +163,7 @@ static void test_a_class_never_seen(void **state) {
     Rng                   r = {5};
     Fit                   f = {{0}, {0}, {0}};
     uint32_t class = profile_find(&library, "res50");
-    assert_int_equal(information_copy(&library, &arena, &truth), ERR_OK);
+    assert_int_equal(profile_copy(&library, &arena, &truth), ERR_OK);
     ProfileGrid *g = &truth.at[class].speed;
     for (uint32_t i = 0; i < g->rows; i++)
         for (uint32_t k = 0; k < g->columns; k++) g->at[i][k] = pow(g->at[i][k], exp(0.8));

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "cluster/cluster_scenario.h"
+#include "cluster/profile/profile_variants.h"
 #include "cluster/sim/cluster_run.h"
 #include "policy/policies.h"
 #include "tests/runner.h"
@@ -107,8 +108,8 @@ static void test_mean_lies_between_the_classes(void **state) {
     uint32_t        mean = 0, fallback = 0;
     assert_int_equal(profile_load(NULL, &arena, &p), ERR_OK);
     uint32_t n = p.n;
-    assert_int_equal(information_add_mean(&p, &mean), ERR_OK);
-    assert_int_equal(information_add_default(&p, &fallback), ERR_OK);
+    assert_int_equal(profile_add_mean(&p, &mean), ERR_OK);
+    assert_int_equal(profile_add_default(&p, &fallback), ERR_OK);
     for (double cores = 1; cores < 12; cores += 1) {
         double least = INFINITY, most = 0, x = profile_speed(&p.at[mean], cores, 62.5);
         for (uint32_t i = 0; i < n; i++) {
@@ -356,7 +357,7 @@ static double guarded_s(const char *information, const char *policy) {
     assert_int_equal(server_list_equal(1, &like, &arena, &servers), ERR_OK);
     assert_int_equal(profile_load(NULL, &arena, &library), ERR_OK);
     class = profile_find(&library, "alexnet");
-    assert_int_equal(information_copy(&library, &hidden, truth), ERR_OK);
+    assert_int_equal(profile_copy(&library, &hidden, truth), ERR_OK);
     ProfileGrid *g = &library.at[class].speed;
     for (uint32_t r = 0; r < g->rows; r++)
         for (uint32_t c = 0; c < g->columns; c++) g->at[r][c] = 1;
