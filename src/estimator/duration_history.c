@@ -83,7 +83,23 @@ static void to_mass(const DurationCurve *c, double done, double *mass) {
         }
         at_risk -= c->deaths[b] + c->censored[b];
     }
-    if (!(sum > 1e-12)) mass[from] = sum = 1;
+    if (!(sum > 1e-12)) mass[from] = 1;
+}
+
+// A user's estimate is log-normal around all the work; the best bin keeps its mass.
+static void weigh_told(const DurationQuery *q, double *mass) {
+    double least = INFINITY, z[DURATION_BINS];
+    for (uint32_t b = 0; b < DURATION_BINS; b++) {
+        z[b] = ((b + 0.5) * width() - log(fmax(q->told_s, 1))) / q->told_sd;
+        if (mass[b] > 0) least = fmin(least, z[b] * z[b]);
+    }
+    for (uint32_t b = 0; b < DURATION_BINS; b++)
+        if (mass[b] > 0) mass[b] *= exp((least - z[b] * z[b]) / 2);
+}
+
+static void normalise(double *mass) {
+    double sum = 0;
+    for (uint32_t b = 0; b < DURATION_BINS; b++) sum += mass[b];
     for (uint32_t b = 0; b < DURATION_BINS; b++) mass[b] /= sum;
 }
 
@@ -101,24 +117,23 @@ static double quantile(const double *mass, double done, double done_s, double q)
     return left_in(DURATION_BINS - 1, done, done_s, 1);
 }
 
-DurationEstimate duration_history_left(const DurationHistory *h, const JobTraits *t, double done_s,
-                                       const DurationRecord *running, uint32_t n_running) {
-    DurationCurve    c = {{0}, {0}};
-    double           mass[DURATION_BINS], mean = 0, square = 0, done = place(done_s);
-    DurationEstimate e;
+DurationEstimate duration_history_left(const DurationHistory *h, const DurationQuery *q) {
+    DurationCurve c = {{0}, {0}};
+    double        mass[DURATION_BINS], mean = 0, square = 0, done = place(q->done_s);
     add_prior(&h->params, &c);
-    add_records(h, t, &c);
-    add_running(&h->params, t, running, n_running, &c);
+    add_records(h, &q->traits, &c);
+    add_running(&h->params, &q->traits, q->running, q->n_running, &c);
     to_mass(&c, done, mass);
+    if (q->told_sd > 0) weigh_told(q, mass);
+    normalise(mass);
     for (uint32_t b = 0; b < DURATION_BINS; b++) {
         if (!(mass[b] > 0)) continue;
-        double x = log(left_in(b, done, done_s, 0.5));
+        double x = log(left_in(b, done, q->done_s, 0.5));
         mean += mass[b] * x;
         square += mass[b] * x * x;
     }
-    e.left_s = exp(mean);
-    e.log_sd = sqrt(fmax(square - mean * mean, 0));
-    e.low_s = quantile(mass, done, done_s, 0.05);
-    e.high_s = quantile(mass, done, done_s, 0.95);
-    return e;
+    return (DurationEstimate){.left_s = exp(mean),
+                              .log_sd = sqrt(fmax(square - mean * mean, 0)),
+                              .low_s = quantile(mass, done, q->done_s, 0.05),
+                              .high_s = quantile(mass, done, q->done_s, 0.95)};
 }

@@ -49,9 +49,16 @@ typedef struct DurationEstimate {  // of the work left
 MUST_USE Err duration_history_init(DurationHistory *h, const DurationParams *p, Arena *a);
 void         duration_history_end(DurationHistory *h, const JobTraits *t, double work_s);
 
-// Work left of a job that has done done_s; `running` are the other jobs that run now.
-DurationEstimate duration_history_left(const DurationHistory *h, const JobTraits *t, double done_s,
-                                       const DurationRecord *running, uint32_t n_running);
+typedef struct DurationQuery {
+    JobTraits             traits;
+    double                done_s;           // work done so far
+    double                told_s, told_sd;  // a user's estimate of all its work; sd 0: none
+    const DurationRecord *running;          // [n_running] the other jobs that run now
+    uint32_t              n_running;
+} DurationQuery;
+
+// The curve, given the work done, times the likelihood of what was told: both of all the work.
+DurationEstimate duration_history_left(const DurationHistory *h, const DurationQuery *q);
 
 // The record that ended `age` records ago, from 0 on; NULL: none is kept.
 const DurationRecord *duration_history_at(const DurationHistory *h, uint64_t age);

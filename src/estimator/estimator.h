@@ -23,9 +23,6 @@ typedef struct Estimator {
 MUST_USE Err estimator_init(Estimator *e, const HypothesisTable *table,
                             const EstimatorParams *params, Arena *a);
 
-// Two estimates of the same work, weighed by their precision.
-DurationEstimate estimator_combine(const DurationEstimate *e, double told_s, double told_log_sd);
-
 uint64_t estimator_name(const char *name);  // hash of a tenant's or a job's name; "": 0
 
 // A SQLite file keeps the records, so that experience survives restarts. save replaces the file's

@@ -255,8 +255,9 @@ static void test_saved_records_are_loaded_again(void **state) {
     assert_int_equal(b.durations.total, a.durations.total);
     assert_memory_equal(a.profiles.names, b.profiles.names, bytes);
     assert_memory_equal(a.profiles.tenants, b.profiles.tenants, bytes);
-    DurationEstimate x = duration_history_left(&a.durations, &t, 5, NULL, 0);
-    DurationEstimate y = duration_history_left(&b.durations, &t, 5, NULL, 0);
+    DurationQuery    q = {.traits = t, .done_s = 5};
+    DurationEstimate x = duration_history_left(&a.durations, &q);
+    DurationEstimate y = duration_history_left(&b.durations, &q);
     assert_memory_equal(&x, &y, sizeof x);
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_int_equal(write(fd, "not a database, certainly not one", 33), 33);
@@ -269,14 +270,6 @@ static void test_saved_records_are_loaded_again(void **state) {
     assert_int_equal(empty.durations.total, 0);
 }
 
-static void test_combination_leans_to_the_more_precise(void **state) {
-    (void)state;
-    DurationEstimate e = {100, 0.1, 80, 120}, wide = {100, 10, 1, 1e4};
-    assert_true(estimator_combine(&e, 10000, 2).left_s < 110);
-    assert_true(estimator_combine(&wide, 10000, 0.1).left_s > 9000);
-    assert_true(estimator_combine(&e, 100, 0.1).log_sd < 0.1);
-}
-
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_and_coverage),
@@ -285,7 +278,6 @@ TEST_MAIN() {
         cmocka_unit_test(test_tenants_shift_the_prior),
         cmocka_unit_test(test_same_observations_same_bytes),
         cmocka_unit_test(test_saved_records_are_loaded_again),
-        cmocka_unit_test(test_combination_leans_to_the_more_precise),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

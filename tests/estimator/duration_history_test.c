@@ -33,6 +33,12 @@ static DurationHistory history(void) {
     return h;
 }
 
+static DurationEstimate left_of(const DurationHistory *h, const JobTraits *t, double done_s,
+                                const DurationRecord *running, uint32_t n) {
+    DurationQuery q = {.traits = *t, .done_s = done_s, .running = running, .n_running = n};
+    return duration_history_left(h, &q);
+}
+
 typedef struct Accuracy {
     double   rms, global, covered;
     uint32_t n;
@@ -50,7 +56,7 @@ static Accuracy accuracy(double done_s, uint64_t seed) {
         JobTraits x = {.tenant = t + 1, .gpus = 1};
         double    work_s = exp(mean[t] + 0.8 * rng_normal(&r));
         if (i > WARM && work_s > done_s + 1) {
-            DurationEstimate e = duration_history_left(&h, &x, done_s, NULL, 0);
+            DurationEstimate e = left_of(&h, &x, done_s, NULL, 0);
             double           left = work_s - done_s, miss = log(e.left_s / left);
             a.rms += miss * miss;
             a.global += (log(left) - all) * (log(left) - all);
@@ -83,9 +89,9 @@ static void test_work_done_rules_out_short_ends(void **state) {
     DurationHistory h = history();
     JobTraits       x = {.tenant = 1, .gpus = 1};
     for (uint32_t i = 0; i < 40; i++) duration_history_end(&h, &x, i % 2 == 0 ? 10 : 10000);
-    DurationEstimate fresh = duration_history_left(&h, &x, 0, NULL, 0);
-    DurationEstimate later = duration_history_left(&h, &x, 60, NULL, 0);
-    DurationEstimate late = duration_history_left(&h, &x, 9000, NULL, 0);
+    DurationEstimate fresh = left_of(&h, &x, 0, NULL, 0);
+    DurationEstimate later = left_of(&h, &x, 60, NULL, 0);
+    DurationEstimate late = left_of(&h, &x, 9000, NULL, 0);
     assert_true(fresh.left_s > 100 && fresh.left_s < 2000 && fresh.log_sd > 2);
     assert_true(later.left_s > 5000 && later.left_s < 14000 && later.log_sd < fresh.log_sd);
     assert_true(late.left_s < later.left_s);
@@ -99,8 +105,8 @@ static void test_running_jobs_are_censored_not_ignored(void **state) {
     DurationRecord  running[20];
     for (uint32_t i = 0; i < 20; i++) duration_history_end(&h, &x, 90 + i);
     for (uint32_t i = 0; i < 20; i++) running[i] = (DurationRecord){x, 5000};
-    DurationEstimate without = duration_history_left(&h, &x, 0, NULL, 0);
-    DurationEstimate with = duration_history_left(&h, &x, 0, running, 20);
+    DurationEstimate without = left_of(&h, &x, 0, NULL, 0);
+    DurationEstimate with = left_of(&h, &x, 0, running, 20);
     assert_true(without.left_s < 200);
     assert_true(with.left_s > 1.5 * without.left_s);
     assert_true(with.high_s > 5000);
@@ -110,7 +116,7 @@ static void test_prior_holds_without_records(void **state) {
     (void)state;
     DurationHistory  h = history();
     JobTraits        x = {.tenant = 1, .gpus = 1};
-    DurationEstimate e = duration_history_left(&h, &x, 0, NULL, 0);
+    DurationEstimate e = left_of(&h, &x, 0, NULL, 0);
     assert_true(e.left_s > 800 && e.left_s < 1800);
     assert_true(fabs(e.log_sd - 2) < 0.3);
     assert_null(duration_history_at(&h, 0));
@@ -143,9 +149,25 @@ static void test_median_agrees_with_plain_kaplan_meier(void **state) {
         all[i] = (DurationRecord){x, exp(6 + rng_normal(&r))};
         duration_history_end(&h, &x, all[i].work_s);
     }
-    DurationEstimate e = duration_history_left(&h, &x, 0, NULL, 0);
+    DurationEstimate e = left_of(&h, &x, 0, NULL, 0);
     assert_true(fabs(slow_survival(all, 200, e.low_s) - 0.95) < 0.05);
     assert_true(fabs(slow_survival(all, 200, e.high_s) - 0.05) < 0.05);
+}
+
+// What a user says counts by its precision, and not against the work already done.
+static void test_told_durations_are_weighed(void **state) {
+    (void)state;
+    DurationHistory h = history();
+    JobTraits       x = {.tenant = 1, .gpus = 1};
+    for (uint32_t i = 0; i < 60; i++) duration_history_end(&h, &x, 100 + i);
+    DurationQuery    sharp = {.traits = x, .told_s = 10000, .told_sd = 0.1}, vague = sharp;
+    DurationQuery    late = {.traits = x, .done_s = 20000, .told_s = 10000, .told_sd = 0.1};
+    DurationEstimate none = left_of(&h, &x, 0, NULL, 0);
+    vague.told_sd = 5;
+    DurationEstimate a = duration_history_left(&h, &sharp), b = duration_history_left(&h, &vague);
+    assert_true(a.left_s > 5000 && a.left_s < 15000);
+    assert_true(b.left_s < 2 * none.left_s);
+    assert_true(duration_history_left(&h, &late).left_s > 1);
 }
 
 TEST_MAIN() {
@@ -154,6 +176,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_work_done_rules_out_short_ends),
         cmocka_unit_test(test_running_jobs_are_censored_not_ignored),
         cmocka_unit_test(test_prior_holds_without_records),
+        cmocka_unit_test(test_told_durations_are_weighed),
         cmocka_unit_test(test_median_agrees_with_plain_kaplan_meier),
     };
     return cmocka_run_group_tests(tests, begin, end);

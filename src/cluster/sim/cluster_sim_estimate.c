@@ -55,17 +55,21 @@ static PosteriorQuery query_of(const ClusterSim *w, uint32_t slot) {
 TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
     TaskState *l = &w->states[slot];
     uint32_t   n = 0;
-    double     done_s = (double)l->seen / 1e9, told_s = (double)(l->guess - l->seen) / 1e9;
     for (uint32_t i = 0; i < w->running.n; i++) {
         uint32_t other = w->running.at[w->running.first + i];
         if (other == slot) continue;
         w->records[n++] =
             (DurationRecord){w->states[other].traits, (double)w->states[other].seen / 1e9};
     }
-    DurationEstimate e =
-        duration_history_left(&w->estimator->durations, &l->traits, done_s, w->records, n);
-    if (w->run->info.durations == DURATIONS_ESTIMATED && told_s > 0)
-        e = estimator_combine(&e, told_s, w->run->error);
+    DurationQuery q = {.traits = l->traits,
+                       .done_s = (double)l->seen / 1e9,
+                       .running = w->records,
+                       .n_running = n};
+    if (w->run->info.durations == DURATIONS_ESTIMATED) {
+        q.told_s = (double)l->guess / 1e9;
+        q.told_sd = fmax(w->run->error, 1e-3);
+    }
+    DurationEstimate e = duration_history_left(&w->estimator->durations, &q);
     l->estimated = l->seen;
     return (TimeNs)(fmin(e.left_s, 1e9) * 1e9) + 1;
 }
