@@ -105,6 +105,8 @@ void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCEN
          "profiles of job classes, on top of the shipped ones; none: all jobs are alike", 0, 0},
         {"mix", ARG_TEXT, &x->mix, "\"CLASS:N ...\"",
          "class mix of jobs without a model (default: the weights of the classes)", 0, 0},
+        CLUSTER_INFORMATION_ARG(&x->information),
+        CLUSTER_ESTIMATOR_ARG(&x->estimator),
     };
     memcpy(rows, own, sizeof own);
     trace_args_some(&x->file, rows + CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME);
@@ -119,6 +121,8 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
                                  .mix = x->mix,
                                  .jobs = (uint32_t)x->jobs,
                                  .max_s = x->max_s};
+    TRY(information_read(x->information, a, &out->information));
+    TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->file, a, &out->options);
 }
 
@@ -144,6 +148,8 @@ void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS])
          "profiles of job classes: default, or files on top of it (default: all alike)", 0, 0},
         {"mix", ARG_TEXT, &x->mix, "\"CLASS:N ...\"",
          "class mix of jobs without a model (default: the weights of the classes)", 0, 0},
+        CLUSTER_INFORMATION_ARG(&x->information),
+        CLUSTER_ESTIMATOR_ARG(&x->estimator),
         {"error", ARG_REAL, &x->error, "E",
          "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
         {"seed", ARG_INT, &x->seed, "S", "seed of predictions and of random classes (default 1)", 0,
@@ -169,6 +175,8 @@ Err cluster_sim_args_spec(const ClusterSimArgs *x, Arena *a, TraceRunSpec *out) 
                           .mix = x->mix,
                           .seed = (uint64_t)x->seed,
                           .error = x->error};
+    TRY(information_read(x->information, a, &out->information));
+    TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->part, a, &out->options);
 }
 

@@ -8,6 +8,21 @@
 #include "cluster/cluster_scenario.h"
 #include "eval/trace_run.h"
 
+#define CLUSTER_INFORMATION_ARG(to_)                                                               \
+    {                                                                                              \
+        "information", ARG_TEXT, to_, "SET[,KEY=VALUE]",                                           \
+            "what policies are told: perfect, realistic or blind, then settings such as "          \
+            "profiles=library,sigma=0.2 (default perfect)",                                        \
+            0, 0                                                                                   \
+    }
+#define CLUSTER_ESTIMATOR_ARG(to_)                                                                 \
+    {                                                                                              \
+        "estimator", ARG_TEXT, to_, "on|off",                                                      \
+            "whether an estimator refines what policies are told, by what it observes (default "   \
+            "off)",                                                                                \
+            0, 0                                                                                   \
+    }
+
 enum { TRACE_ARG_ROWS = 14, TRACE_ARG_SOME = 9 };
 
 typedef struct TraceArgs {
@@ -25,12 +40,12 @@ MUST_USE Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, Job
 
 typedef struct ClusterScenarioArgs {
     const char *trace, *servers, *load;  // lists for commands that compare cells
-    const char *profiles, *mix;
+    const char *profiles, *mix, *information, *estimator;
     int64_t     gpus, cores, memory_gb, jobs, max_s;
     TraceArgs   file;
 } ClusterScenarioArgs;
 
-enum { CLUSTER_SCENARIO_ARG_ROWS = 10 + TRACE_ARG_SOME };
+enum { CLUSTER_SCENARIO_ARG_ROWS = 12 + TRACE_ARG_SOME };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCENARIO_ARG_ROWS]);
@@ -45,12 +60,12 @@ MUST_USE Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a
 typedef struct ClusterSimArgs {
     TraceArgs   part;
     ArgList     sets;
-    const char *trace, *servers, *policy, *like, *profiles, *mix;
+    const char *trace, *servers, *policy, *like, *profiles, *mix, *information, *estimator;
     int64_t     nodes, gpus, seed, cores, memory_gb;
     double      error;
 } ClusterSimArgs;
 
-enum { CLUSTER_SIM_OWN_ROWS = 13, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
+enum { CLUSTER_SIM_OWN_ROWS = 15, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void         cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS]);

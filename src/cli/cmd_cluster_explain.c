@@ -10,7 +10,8 @@
 #include "eval/job_explanation.h"
 #include "eval/run_file.h"
 
-enum { OWN_ROWS = 4, BLOCKERS = 8 };  // BLOCKERS: rows of the table of jobs in its way
+// BLOCKERS: rows of the table of jobs in its way; BELIEFS: of the table of beliefs
+enum { OWN_ROWS = 4, BLOCKERS = 8, BELIEFS = 24 };
 
 typedef struct Options {
     ClusterSimArgs sim;
@@ -127,6 +128,50 @@ static void fill_events(const JobExplanation *s, Table *t) {
     }
 }
 
+static const Column belief_columns[] = {
+    {.key = "at_s", .head = "time", .unit = "s", .decimals = 1},
+    {.key = "class", .head = "believed class"},
+    {.key = "left_s", .head = "believed work left", .unit = "s", .decimals = 1},
+    {.key = "rate", .head = "rate", .decimals = 3},
+    {.key = "measured", .head = "measured", .decimals = 3},
+};
+
+static void put_known(Table *t, bool known, double x) {
+    if (known)
+        table_real(t, x);
+    else
+        table_missing(t);
+}
+
+static void fill_beliefs(const JobExplanation *s, uint32_t most, Table *t) {
+    const BeliefLog *l = s->beliefs;
+    table_init(t, s->arena, belief_columns, sizeof belief_columns / sizeof *belief_columns);
+    for (uint32_t i = 0; l != NULL && i < l->n && i < most; i++) {
+        const BeliefEntry *e = &l->at[i];
+        table_row(t);
+        table_real(t, seconds(e->at));
+        table_text(t, e->class);
+        put_known(t, e->left >= 0, seconds(e->left));
+        put_known(t, e->rate > 0, e->rate);
+        put_known(t, e->measured > 0, e->measured);
+    }
+}
+
+// What the truth was is known here: the simulator tells it after the run.
+static Err print_beliefs(const JobExplanation *s) {
+    const ClusterRun *r = &s->run.run;
+    bool              classed = r->class_of != NULL && r->class_of[s->job] != CLUSTER_NONE;
+    Table             t;
+    if (s->beliefs == NULL) return ERR_OK;
+    printf("\nwhat policies were told: %s\n", information_text(&r->info, s->arena));
+    if (classed) printf("its true class: %s\n", r->profiles->at[r->class_of[s->job]].name);
+    fill_beliefs(s, BELIEFS, &t);
+    TRY(table_print(&t, stdout));
+    if (s->beliefs->changes > BELIEFS)
+        printf("and %llu more changes\n", (unsigned long long)(s->beliefs->changes - BELIEFS));
+    return ERR_OK;
+}
+
 static const Column change_columns[] = {
     {.key = "change", .head = "with"},
     {.key = "waited_s", .head = "waits", .unit = "s", .decimals = 1},
@@ -195,6 +240,7 @@ static Err print_explanation(const JobExplanation *s) {
     fill_events(s, &events);
     puts("");
     TRY(table_print(&events, stdout));
+    TRY(print_beliefs(s));
     if (why_waited(s->why) == 0) return ERR_OK;
     fill_reasons(s, &reasons);
     puts("");
@@ -208,6 +254,17 @@ static Err print_explanation(const JobExplanation *s) {
     fill_changes(s, &changes);
     puts("\nthe same run with one thing changed");
     return table_print(&changes, stdout);
+}
+
+// With perfect information there is nothing to tell.
+static Err add_beliefs(const JobExplanation *s, json_t *to) {
+    Table   t;
+    json_t *list = NULL;
+    if (s->beliefs == NULL) return ERR_OK;
+    fill_beliefs(s, UINT32_MAX, &t);
+    TRY(table_json(&t, &list));
+    json_object_set_new(to, "beliefs", list);
+    return ERR_OK;
 }
 
 static Err print_json(const JobExplanation *s, int *code) {
@@ -224,7 +281,7 @@ static Err print_json(const JobExplanation *s, int *code) {
     TRY(table_json(&blockers, &lists[1]));
     TRY(table_json(&events, &lists[2]));
     TRY(table_json(&changes, &lists[3]));
-    *code = command_json(json_pack(
+    json_t *all = json_pack(
         "{s:s,s:s,s:s,s:s,s:I,s:i,s:f,s:f,s:f,s:f,s:f,s:i,s:s?,s:s?,s:o,s:o,s:o,s:o}", "trace",
         s->run.jobs.name, "policy", s->run.run.policy->name, "like", s->run.like, "job", j->id,
         "gpus", (json_int_t)j->gpus, "servers", (int)s->run.servers.n, "work_s", seconds(j->work),
@@ -232,7 +289,9 @@ static Err print_json(const JobExplanation *s, int *code) {
         seconds(e->finish), "waited_s", seconds(e->waited), "preemptions", (int)e->preemptions,
         "reason", waited ? why_name(why_most(s->why)) : NULL, "about",
         waited ? why_about(why_most(s->why)) : NULL, "reasons", lists[0], "in_its_way", lists[1],
-        "timeline", lists[2], "changes", lists[3]));
+        "timeline", lists[2], "changes", lists[3]);
+    TRY(add_beliefs(s, all));
+    *code = command_json(all);
     return ERR_OK;
 }
 

@@ -8,11 +8,11 @@
 #include "cli/cluster_args.h"
 #include "eval/run_file.h"
 
-enum { OWN_ROWS = 3 };
+enum { OWN_ROWS = 4 };
 
 typedef struct Options {
     ClusterSimArgs sim;
-    const char    *jobs_out, *records;
+    const char    *jobs_out, *records, *experience;
     bool           json;
 } Options;
 
@@ -74,6 +74,7 @@ static Err run(const Options *o, Arena *a, Arena *kept, Outcomes *x) {
     TRY(cluster_sim_args_spec(&o->sim, a, &spec));
     TRY(trace_run_open(&spec, a, &x->run));
     x->run.run.clock = &steady;
+    x->run.run.experience = o->experience;
     if (o->records != NULL) {
         job_event_log_open(&x->log, &x->run.run, JOB_EVENT_ALL_JOBS, kept);
         x->run.run.after = job_event_log_note;
@@ -109,12 +110,16 @@ int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
          {"jobs-out", ARG_TEXT, &o.jobs_out, "FILE", "CSV file with a row per job", 0, 0},
          {"records", ARG_TEXT, &o.records, "FILE",
           "write the events of all jobs as JSON lines; cluster explain reads them", 0, 0},
+         {"experience", ARG_TEXT, &o.experience, "FILE",
+          "records of the estimator: read before the run, written after it", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
     cluster_sim_args_rows(&o.sim, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     if (o.sim.trace == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");
+    if (o.experience != NULL && o.sim.estimator == NULL)
+        return args_fail(EXIT_USAGE, "cluster simulate: --experience needs --estimator on");
     Arena a = {0}, kept = {0};
     Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = arena_init_growing(&kept, 1 << 20, cpu_mem_budget(&cgroup_roots));

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/option_list.h"
+#include "cli/cluster_args.h"
 #include "cli/train_command.h"
 #include "eval/policy_choice.h"
 #include "learn/weights_file.h"
@@ -17,7 +18,7 @@ enum { GENERATIONS = 120, BASELINES = 3 };
 
 typedef struct Options {
     TrainArgs   train;
-    const char *policy, *traces, *servers, *profiles;
+    const char *policy, *traces, *servers, *profiles, *information, *estimator;
     ArgList     sets;
     double      makespan_weight;
     int64_t     jobs, traces_each;
@@ -116,6 +117,8 @@ static Err read_policy(const Options *o, Arena *a, PolicyChoice *out) {
 static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
     ClusterCurriculumOptions co = {.jobs = (uint32_t)o->jobs, .profiles = o->profiles};
     const char             **traces, **servers;
+    TRY(information_read(o->information, a, &co.information));
+    TRY(information_set_estimator(&co.information, o->estimator));
     TRY(option_list_words("trace", o->traces, a, &traces, &co.n_traces));
     TRY(option_list_words("servers", o->servers, a, &servers, &co.n_servers));
     co.traces = traces;
@@ -160,6 +163,8 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
          "clusters, each a number of servers or a file (default 4,8)", 0, 0},
         {"profiles", ARG_TEXT, &o.profiles, "FILES",
          "profiles of job classes, over the shipped ones", 0, 0},
+        CLUSTER_INFORMATION_ARG(&o.information),
+        CLUSTER_ESTIMATOR_ARG(&o.estimator),
         {"jobs", ARG_INT, &o.jobs, "N", "jobs of a run, at most (default 300)", 10, 100000},
         {"weight", ARG_REAL, &o.makespan_weight, "W",
          "weight of the makespan; completion time has 1 (default 1)", 0, 100},

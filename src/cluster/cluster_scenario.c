@@ -191,7 +191,8 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
                          .mix = spec->mix != NULL ? arena_str(a, spec->mix) : NULL,
                          .n_jobs = spec->jobs,
                          .load = spec->load,
-                         .max_s = spec->max_s};
+                         .max_s = spec->max_s,
+                         .information = spec->information};
     bool            has_demands = false;
     TRY(read_trace(spec, a, &s, &has_demands));
     TRY(open_servers(spec, has_demands, a, &s));
@@ -258,6 +259,22 @@ static void scale_times(const ClusterScenario *s, JobList *l) {
     }
 }
 
+Err cluster_scenario_beliefs(const Information *x, const ClusterProfiles *library,
+                             const uint32_t *class_of, uint32_t n_jobs, uint64_t seed, Arena *a,
+                             const ClusterProfiles **truth, const InformationBeliefs **beliefs) {
+    *truth = library;
+    *beliefs = NULL;
+    if (x->profiles == PROFILES_EXACT) return ERR_OK;
+    ClusterProfiles    *drawn = arena_try_new(a, ClusterProfiles, 1);
+    InformationBeliefs *b = arena_try_new(a, InformationBeliefs, 1);
+    if (drawn == NULL || b == NULL) return err_set(ERR_LIMIT, "no memory for profiles");
+    TRY(information_truth(x, library, rng_fork((Rng){seed}, 3), a, drawn));
+    TRY(information_beliefs(x, library, class_of, n_jobs, a, b));
+    *truth = drawn;
+    *beliefs = b;
+    return ERR_OK;
+}
+
 Err cluster_scenario_draw(const ClusterScenario *s, uint64_t seed, Arena *a,
                           ClusterScenarioDraw *out) {
     ClusterScenarioDraw d = {0};
@@ -271,6 +288,8 @@ Err cluster_scenario_draw(const ClusterScenario *s, uint64_t seed, Arena *a,
         ClassAssignment x;
         TRY(class_assignment_draw(s->profiles, &d.jobs, s->mix, rng_fork(rng, 2), a, &x));
         d.class_of = x.class_of;
+        TRY(cluster_scenario_beliefs(&s->information, s->profiles, d.class_of, d.jobs.n, seed, a,
+                                     &d.truth, &d.beliefs));
     }
     *out = d;
     return ERR_OK;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "cluster/information.h"
 #include "cluster/profile/profiles.h"
 #include "cluster/server_list.h"
 #include "cluster/trace/job_trace.h"
@@ -35,6 +36,7 @@ typedef struct ClusterScenarioSpec {
     uint32_t    jobs;         // per draw; 0: the whole trace with its times
     double      load;         // offered load: GPU time requested / available; 0: trace times
     int64_t     max_s;        // longer jobs are left out; 0: none
+    Information information;  // of policies; zeroed: perfect
 } ClusterScenarioSpec;
 
 typedef struct ClusterScenario {  // immutable: threads may share it
@@ -51,13 +53,16 @@ typedef struct ClusterScenario {  // immutable: threads may share it
     uint32_t         long_ones, too_large;  // left out: above max_s, larger than the servers
     double           load;
     int64_t          max_s;
+    Information      information;
     uint64_t         cores_milli, memory_mib;  // of all servers
 } ClusterScenario;
 
 typedef struct ClusterScenarioDraw {
-    JobList   jobs;                  // the first arrives at 0
-    uint32_t *class_of;              // [jobs.n]; NULL: no profiles
-    uint32_t  long_ones, too_large;  // left out
+    JobList                   jobs;      // the first arrives at 0
+    uint32_t                 *class_of;  // [jobs.n]; NULL: no profiles
+    const ClusterProfiles    *truth;     // of this seed; the scenario's if these are exact
+    const InformationBeliefs *beliefs;   // what policies see; NULL: the truth
+    uint32_t                  long_ones, too_large;  // left out
 } ClusterScenarioDraw;
 
 MUST_USE Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScenario *out);
@@ -68,5 +73,11 @@ MUST_USE Err cluster_scenario_draw(const ClusterScenario *s, uint64_t seed, Aren
 // "default": the shipped ones; "none": *out is NULL.
 MUST_USE Err cluster_scenario_profiles(const char *files, bool alone, const ServerList *l, Arena *a,
                                        ClusterProfiles **out);
+
+// The truth and the beliefs of a seed from the library; *beliefs is NULL if profiles are exact.
+MUST_USE Err cluster_scenario_beliefs(const Information *x, const ClusterProfiles *library,
+                                      const uint32_t *class_of, uint32_t n_jobs, uint64_t seed,
+                                      Arena *a, const ClusterProfiles **truth,
+                                      const InformationBeliefs **beliefs);
 
 double cluster_scenario_load(const JobList *l, uint64_t gpus);  // 0 if all arrive at once

@@ -7,6 +7,11 @@
 // GPU) while they run. Resources must be free when an action is applied; a plan that over-commits a
 // server or a GPU's memory, or splits a gang, aborts the run. A job progresses at a rate
 // (contract/rate.h); rate 1 is its speed with its default demand.
+//
+// Profiles, classes, rates and work left are beliefs: exact if the scenario says so, else from a
+// library, an estimate or measurements. The engine keeps the truth in memory that no pointer of a
+// view or a setup leads to. Beliefs may change between two calls, and what runs may have been
+// started by another policy.
 #pragma once
 
 #include <stdbool.h>
@@ -43,7 +48,7 @@ typedef struct ClusterTenant {
 typedef struct ClusterSetup {
     const ClusterServer   *servers;
     const ClusterTenant   *tenants;
-    const ClusterProfiles *profiles;      // by job class; NULL: every rate is 1
+    const ClusterProfiles *profiles;      // believed, by job class; NULL: every rate is 1
     const uint32_t        *profile_type;  // [n_types] index into profiles, or PROFILE_NONE
     uint32_t               n_servers, n_tenants, n_types, n_racks;
     uint32_t               n_slots;                        // concurrent jobs, at most
@@ -72,7 +77,7 @@ typedef struct ClusterJob {
     uint32_t gpu_milli;                // of each
     uint32_t gpu_types;                // bit t: GPU type t is acceptable; 0: any
     uint32_t cores_milli, memory_mib;  // the gang's default demand
-    uint32_t class, tenant;            // index, or CLUSTER_NONE
+    uint32_t class, tenant;            // index, or CLUSTER_NONE; the class is believed
     int32_t priority;                  // larger is more urgent
 } ClusterJob;
 
@@ -89,15 +94,17 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     ClusterJob          job;
     ClusterState        state;
     uint32_t            preemptions, n_slices;
-    const ClusterSlice *slices;  // [n_slices] while it runs
-    uint64_t            entry;   // sequence number of the last change between waiting and running
-    TimeNs              since;   // time of that change
-    TimeNs              held;    // time with GPUs until `mark`
-    TimeNs              left;    // work left at `mark`, `owed` included; or CLUSTER_UNKNOWN
-    TimeNs              owed;    // restart cost after a preemption; passes at rate 1
-    TimeNs              mark;    // time up to which progress is accounted
-    double              rate;    // since `mark`
-    int64_t             done;    // iterations, if in_rounds
+    const ClusterSlice *slices;    // [n_slices] while it runs
+    uint64_t            entry;     // sequence number of the last change between waiting and running
+    TimeNs              since;     // time of that change
+    TimeNs              held;      // time with GPUs until `mark`
+    TimeNs              left;      // work left at `mark`, `owed` included; or CLUSTER_UNKNOWN
+    TimeNs              owed;      // restart cost after a preemption; passes at rate 1
+    TimeNs              mark;      // time up to which progress is accounted
+    double              rate;      // since `mark`: exact, or measured, or believed until measured
+    double              measured;  // rate at its present allocation; 0: not measured yet
+    TimeNs              measured_at;  // time of that measurement
+    int64_t             done;         // iterations, if in_rounds
 } ClusterTask;
 
 typedef struct ServerState {  // free resources and resident tasks
@@ -114,6 +121,7 @@ enum {  // reasons for a call of decide(), bits
     CLUSTER_JOB_ENDED = 2,
     CLUSTER_TIMER = 4,
     CLUSTER_ROUND = 8,
+    CLUSTER_BELIEF = 16,  // the class of a job is believed to be another one
 };
 
 typedef struct ClusterView {  // borrowed: valid during the call
@@ -180,10 +188,15 @@ static inline TimeNs cluster_restart(const ClusterSetup *s, const ClusterJob *j)
     return j->gpus > s->most_gpus ? s->restart_wide : s->restart;
 }
 
+// Progress in `ns` at a rate, after what is owed, which is included.
+static inline TimeNs cluster_progress_at(TimeNs owed, double rate, TimeNs ns) {
+    if (ns <= owed || rate == 1.0) return ns;
+    return owed + (TimeNs)((double)(ns - owed) * rate);
+}
+
 // Progress of a running task in `ns` after its mark, `owed` included.
 static inline TimeNs cluster_progress(const ClusterTask *t, TimeNs ns) {
-    if (ns <= t->owed || t->rate == 1.0) return ns;
-    return t->owed + (TimeNs)((double)(ns - t->owed) * t->rate);
+    return cluster_progress_at(t->owed, t->rate, ns);
 }
 
 // Work left, as time at rate 1; CLUSTER_UNKNOWN for blind policies.

@@ -38,12 +38,17 @@ static uint32_t n_cells(const ClusterCompareParams *p) {
 
 static ClusterKnowledge knows(const ClusterCompareParams *p, const PolicyChoice *c) {
     const ClusterPolicy *of = c->policy;
-    return p->error > 0 && of->knows == CLUSTER_ORACLE ? CLUSTER_PREDICTED : of->knows;
+    ClusterKnowledge     told = information_knows(&p->scenario.information, of->knows);
+    return p->error > 0 && told == CLUSTER_ORACLE ? CLUSTER_PREDICTED : told;
 }
 
 static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d) {
-    return (ClusterRun){
-        .jobs = &d->jobs, .servers = &s->servers, .profiles = s->profiles, .class_of = d->class_of};
+    return (ClusterRun){.jobs = &d->jobs,
+                        .servers = &s->servers,
+                        .profiles = d->truth,
+                        .class_of = d->class_of,
+                        .beliefs = d->beliefs,
+                        .info = s->information};
 }
 
 // The setup that policies load for: it holds for the runs of all seeds.
@@ -146,7 +151,7 @@ static Err run_one(const CompareState *s, CompareRun at, Arena *a) {
     run.settings = c->settings;
     run.loaded = cell->loaded[at.policy];
     run.knows = knows(p, c);
-    run.error = p->error;
+    run.error = p->error > 0 ? p->error : run.info.error;
     run.seed = seed;
     run.clock = s->params->timed ? &clock : NULL;
     TRY(cluster_sim_params("own", c->policy, &run.params));
@@ -201,6 +206,9 @@ static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCe
     };
     for (uint32_t i = 0; i < sizeof fields / sizeof *fields; i++)
         out->fields[out->n_fields++] = fields[i];
+    if (!information_is_perfect(&x->information) || x->information.estimate)
+        out->fields[out->n_fields++] =
+            (CellField){.key = "information", .text = information_text(&x->information, a)};
     out->group = x->trace;
     out->title = title(x, a);
     return ERR_OK;
@@ -243,7 +251,11 @@ static char *about(const ClusterCompareParams *p, Arena *a) {
     char                      *longest = x->max_s > 0
                                              ? arena_printf(a, "; no job longer than %lld s", (long long)x->max_s)
                                              : arena_str(a, "");
-    return arena_printf(a, "%s%s%s.", jobs, longest, error);
+    char                      *information =
+        information_is_perfect(&x->information) && !x->information.estimate
+                                 ? arena_str(a, "")
+                                 : arena_printf(a, "; policies are told: %s", information_text(&x->information, a));
+    return arena_printf(a, "%s%s%s%s.", jobs, longest, error, information);
 }
 
 static Err make_kept(const ClusterCompareParams *p, uint32_t n_policies, Arena *a, Kept *out) {

@@ -76,12 +76,14 @@ Err what_if_run(const TraceRun *p, uint32_t job, TimeNs until, Arena *a, WhatIf 
 typedef struct Observers {
     JobEventLog *log;
     Why         *why;
+    BeliefLog   *beliefs;
 } Observers;
 
 static void watch(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n) {
     Observers *w = self;
     job_event_log_note(w->log, v, plan, n);
     why_note(w->why, v, plan, n);
+    if (w->beliefs != NULL) belief_log_note(w->beliefs, v, plan, n);
 }
 
 // By its name in the trace; NULL: the one that waited longest.
@@ -110,16 +112,21 @@ Err job_explanation_observe(const TraceRunSpec *spec, const char *job, bool all_
                             JobExplanation *s) {
     ClusterRun    run;
     ClusterResult again;
-    Observers     both = {&s->log, NULL};
+    Observers     all = {&s->log, NULL, NULL};
     TRY(trace_run_open(spec, s->arena, &s->run));
     TRY(cluster_simulate(&s->run.run, s->arena, &s->result));
     TRY(find_job(job, s));
     run = s->run.run;
     job_event_log_open(&s->log, &s->run.run, all_jobs ? JOB_EVENT_ALL_JOBS : s->job, s->kept);
     TRY(why_open(&s->run.run, s->job, s->result.ends, s->kept, &s->why));
-    both.why = s->why;
+    all.why = s->why;
+    if (!information_is_perfect(&run.info)) {
+        all.beliefs = s->beliefs = arena_new(s->kept, BeliefLog, 1);
+        s->beliefs->job = s->job;
+        s->beliefs->own = s->kept;
+    }
     run.after = watch;
-    run.watcher = &both;
+    run.watcher = &all;
     TRY(cluster_simulate(&run, s->arena, &again));
     return job_event_log_close(&s->log, &s->result);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/term.h"
+#include "cluster/sim/belief_log.h"
 #include "cluster/sim/job_event_log.h"
 #include "cluster/sim/why.h"
 #include "eval/trace_run.h"
@@ -37,6 +38,7 @@ typedef struct JobExplanation {
     ClusterResult result;
     JobEventLog   log;
     Why          *why;
+    BeliefLog    *beliefs;  // NULL: information is perfect
     uint32_t      job;
     WhatIf        changes[JOB_CHANGES];
     uint32_t      n_changes;

@@ -24,7 +24,7 @@ static Err read_servers(const TraceRunSpec *s, Arena *a, ServerList *out) {
 static void set_policy(ClusterRun *run, const PolicyChoice *c) {
     run->policy = c->policy;
     run->settings = c->settings;
-    run->knows = run->policy->knows;
+    run->knows = information_knows(&run->info, run->policy->knows);
     if (run->error > 0 && run->knows == CLUSTER_ORACLE) run->knows = CLUSTER_PREDICTED;
 }
 
@@ -73,9 +73,9 @@ static Err classify(const TraceRunSpec *s, Arena *a, TraceRun *x) {
     if (p == NULL) return ERR_OK;
     TRY(class_assignment_draw(p, &x->jobs, s->mix, rng_fork((Rng){s->seed}, 2), a, &classes));
     if (synergy) as_synergy(p, &x->jobs, classes.class_of);
-    x->run.profiles = p;
     x->run.class_of = classes.class_of;
-    return ERR_OK;
+    return cluster_scenario_beliefs(&s->information, p, classes.class_of, x->jobs.n, s->seed, a,
+                                    &x->run.profiles, &x->run.beliefs);
 }
 
 Err trace_run_choose(const TraceRun *p, const PolicyChoice *c, Arena *a, ClusterRun *run) {
@@ -90,8 +90,11 @@ Err trace_run_open(const TraceRunSpec *spec, Arena *a, TraceRun *x) {
     *x = (TraceRun){0};
     TRY(trace_run_jobs(spec->trace, spec->format, &spec->options, a, &x->jobs));
     TRY(read_servers(spec, a, &x->servers));
-    x->run = (ClusterRun){
-        .jobs = &x->jobs, .servers = &x->servers, .seed = spec->seed, .error = spec->error};
+    x->run = (ClusterRun){.jobs = &x->jobs,
+                          .servers = &x->servers,
+                          .seed = spec->seed,
+                          .info = spec->information,
+                          .error = spec->error > 0 ? spec->error : spec->information.error};
     TRY(choose(spec, a, x));
     TRY(classify(spec, a, x));
     rebase(x);

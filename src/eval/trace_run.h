@@ -18,7 +18,8 @@ typedef struct TraceRunSpec {
     const char     *profiles;  // of job classes: default, or files; NULL: all jobs are alike
     const char     *mix;       // of classes, for jobs without a model; NULL: their weights
     uint64_t        seed;
-    double          error;  // of predicted durations; 0: exact
+    double          error;  // of predicted durations; 0: as information says
+    Information     information;
 } TraceRunSpec;
 
 typedef struct TraceRun {  // does not move: the run refers to it

@@ -10,7 +10,8 @@ Err cluster_curriculum_open(const ClusterCurriculumOptions *o, Arena *a, Cluster
                                         .profiles = o->profiles,
                                         .jobs = o->jobs,
                                         .load = 1,
-                                        .max_s = CLUSTER_SCENARIO_MAX_S};
+                                        .max_s = CLUSTER_SCENARIO_MAX_S,
+                                        .information = o->information};
             TRY(cluster_scenario_open(&spec, a, &c.scenarios[c.n++]));
         }
     *out = c;
@@ -55,10 +56,13 @@ Err cluster_curriculum_run(const ClusterTrainRun *x, ClusterRun *run, Arena *a,
     TRY(cluster_scenario_draw(&scenario, x->seed, a, draw));
     run->jobs = &draw->jobs;
     run->servers = &x->scenario->servers;
-    run->profiles = x->scenario->profiles;
+    run->profiles = draw->truth;
+    run->beliefs = draw->beliefs;
+    run->info = scenario.information;
+    run->error = scenario.information.error;
     run->class_of = draw->class_of;
     run->seed = x->seed;
-    run->knows = run->policy->knows;
+    run->knows = information_knows(&run->info, run->policy->knows);
     TRY(cluster_sim_params("own", run->policy, &run->params));
     TRY(load(run, a));
     TRY(cluster_simulate(run, a, result));

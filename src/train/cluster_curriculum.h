@@ -13,6 +13,7 @@ typedef struct ClusterCurriculumOptions {
     uint32_t    n_traces, n_servers;
     uint32_t    jobs;      // of a run
     const char *profiles;  // see ClusterScenarioSpec
+    Information information;
 } ClusterCurriculumOptions;
 
 typedef struct ClusterCurriculum {

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "cluster/information.h"
 #include "cluster/job.h"
 #include "cluster/server_list.h"
 #include "contract/cluster.h"
@@ -27,14 +28,18 @@ typedef struct ClusterSimParams {
 typedef struct ClusterRun {
     const JobList                *jobs;
     const ServerList             *servers;
-    const struct ClusterProfiles *profiles;  // NULL: every rate is 1
+    const struct ClusterProfiles *profiles;  // the true ones; NULL: every rate is 1
     const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
-    ClusterSimParams              params;
-    const ClusterPolicy          *policy;
-    const void                   *settings, *loaded;  // of the policy
-    ClusterKnowledge              knows;              // at most what the policy declares
-    double                        error;  // standard deviation of the logarithm of predictions
-    uint64_t                      seed;   // of predictions and of the policy's random numbers
+    const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
+    Information                   info;      // of durations: `knows` and `error` apply
+    Arena                        *hidden;    // for the truth during the run; NULL: its own
+    const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none
+    ClusterSimParams params;
+    const ClusterPolicy *policy;
+    const void          *settings, *loaded;  // of the policy
+    ClusterKnowledge     knows;              // at most what the policy declares
+    double               error;              // standard deviation of the logarithm of predictions
+    uint64_t             seed;               // of predictions and of the policy's random numbers
     // Called before every decision; NULL: not called.
     void (*watch)(void *self, const ClusterView *view, const void *state);
     // Called after every plan is applied, with the view after it; NULL: not called.

@@ -76,8 +76,8 @@ static Err set_servers(const ClusterRun *run, ClusterServer *to, const char **ty
 static void set_types(const ClusterRun *run, const char **types, uint32_t *to, ClusterSetup *s) {
     for (uint32_t t = 0; t < s->n_types; t++) {
         const char *name = t < run->jobs->n_gpu_types ? run->jobs->gpu_types[t] : types[t];
-        to[t] = run->profiles != NULL && name[0] != '\0' ? profile_type(run->profiles, name)
-                                                         : PROFILE_NONE;
+        to[t] =
+            s->profiles != NULL && name[0] != '\0' ? profile_type(s->profiles, name) : PROFILE_NONE;
     }
     s->profile_type = to;
 }
@@ -105,7 +105,7 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .n_racks = run->servers->racks,
                         .n_tenants = run->jobs->n_tenants,
                         .n_slots = run->jobs->n,
-                        .profiles = run->profiles,
+                        .profiles = run->beliefs != NULL ? run->beliefs->profiles : run->profiles,
                         .round = run->params.round,
                         .round_first = first_round(run),
                         .in_rounds = run->params.in_rounds,

@@ -10,19 +10,20 @@ static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
 
 static TimeNs next_time(const ClusterSim *w) {
     TimeNs t = earlier(heap_first_key(&w->ends), w->wake);
+    t = earlier(t, heap_first_key(&w->measures));
     if (w->next_arrival < w->run->jobs->n) t = earlier(t, w->run->jobs->at[w->next_arrival].submit);
     return earlier(t, w->round);
 }
 
 static bool at_round(const ClusterSim *w) {
-    const ClusterSetup *s = &w->setup;
+    const ClusterSetup *s = w->setup;
     return s->round > 0 && w->now >= s->round_first && (w->now - s->round_first) % s->round == 0;
 }
 
 static uint32_t apply_events(ClusterSim *w) {
     uint32_t reason = w->now >= w->wake ? CLUSTER_TIMER : 0;
     if (reason != 0) w->wake = INT64_MAX;
-    if (w->setup.in_rounds && at_round(w)) cluster_sim_round(w);
+    if (w->setup->in_rounds && at_round(w)) cluster_sim_round(w);
     for (; heap_first_key(&w->ends) <= w->now; reason |= CLUSTER_JOB_ENDED)
         cluster_sim_end(w, w->ends.items[0].id);
     for (; w->next_arrival < w->run->jobs->n; reason |= CLUSTER_JOB_ARRIVED) {
@@ -30,6 +31,7 @@ static uint32_t apply_events(ClusterSim *w) {
         cluster_sim_arrive(w);
     }
     if (w->now >= w->round) reason |= CLUSTER_ROUND;
+    if (cluster_sim_measure(w)) reason |= CLUSTER_BELIEF;
     return reason;
 }
 
@@ -40,14 +42,14 @@ static void apply_action(ClusterSim *w, const ClusterAction *x) {
     case CLUSTER_PREEMPT: cluster_sim_preempt(w, x->task); break;
     case CLUSTER_RESIZE: cluster_sim_resize(w, x->task, x->slices, x->n_slices); break;
     case CLUSTER_WAKE:
-        if (x->at > w->now && w->setup.round == 0) w->wake = earlier(w->wake, x->at);
+        if (x->at > w->now && w->setup->round == 0) w->wake = earlier(w->wake, x->at);
         break;
     }
 }
 
 static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
     return (ClusterView){.now = w->now,
-                         .setup = &w->setup,
+                         .setup = w->setup,
                          .tasks = w->tasks,
                          .waiting = w->waiting.at + w->waiting.first,
                          .running = w->running.at + w->running.first,
@@ -61,7 +63,8 @@ static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
 
 static void decide(ClusterSim *w, uint32_t reason) {
     const ClusterRun *r = w->run;
-    ClusterView       v = view_of(w, reason);
+    cluster_sim_estimate_running(w);
+    ClusterView v = view_of(w, reason);
     if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
     TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
     uint32_t n = r->policy->decide(w->state, &v, w->actions, w->max_actions);
@@ -77,7 +80,7 @@ static void decide(ClusterSim *w, uint32_t reason) {
 
 // Utilization until the next event.
 static void note_use(ClusterSim *w) {
-    const ClusterSetup *s = &w->setup;
+    const ClusterSetup *s = w->setup;
     w->usage.now = (ClusterUse){
         .gpus = s->gpus > 0 ? (double)w->used_gpu_milli / ((double)s->gpus * CLUSTER_WHOLE_GPU) : 0,
         .cores = s->cores_milli > 0 ? (double)w->used_cores / (double)s->cores_milli : 0,
@@ -98,9 +101,9 @@ static Err stuck(const ClusterSim *w) {
 }
 
 static void next_round(ClusterSim *w) {
-    TimeNs round = w->setup.round;
+    TimeNs round = w->setup->round;
     if (round == 0) return;
-    TimeNs first = w->setup.round_first;
+    TimeNs first = w->setup->round_first;
     TimeNs after = w->now < first ? first : first + ((w->now - first) / round + 1) * round;
     w->round = w->n_alive > 0 ? after : INT64_MAX;
 }
@@ -122,7 +125,8 @@ static Err run_events(ClusterSim *w) {
         advance_to(w, at);
         w->result->events++;
         uint32_t reason = apply_events(w);
-        if (w->n_alive > 0 && (w->setup.round == 0 || at_round(w))) decide(w, reason);
+        bool     called = reason != 0 && (w->setup->round == 0 || at_round(w));
+        if (w->n_alive > 0 && called) decide(w, reason);
         if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
         cluster_sim_rates(w);
         note_use(w);
@@ -131,23 +135,25 @@ static Err run_events(ClusterSim *w) {
 }
 
 static Err prepare_tasks(ClusterSim *w) {
-    uint32_t n = w->setup.n_slots;
+    uint32_t n = w->setup->n_slots;
     w->max_actions = ACTIONS_A_TASK * n + 2;
     w->tasks = arena_try_new(w->arena, ClusterTask, n);
-    w->states = arena_try_new(w->arena, TaskState, n);
+    w->ones = arena_try_new(w->arena, ClusterSlice, n);
+    w->states = arena_try_new(w->hidden, TaskState, n);
     w->free = arena_try_new(w->arena, uint32_t, n);
     w->changed = arena_try_new(w->arena, uint32_t, n);
     w->waiting = (SlotQueue){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
     w->running = (SlotQueue){.at = arena_try_new(w->arena, uint32_t, 2 * (size_t)n), .room = 2 * n};
     w->actions = arena_try_new(w->arena, ClusterAction, w->max_actions);
     if (w->tasks == NULL || w->states == NULL || w->free == NULL || w->changed == NULL ||
-        w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL)
+        w->waiting.at == NULL || w->running.at == NULL || w->actions == NULL || w->ones == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", n);
-    return heap_init_indexed(&w->ends, w->arena, n);
+    TRY(heap_init_indexed(&w->measures, w->hidden, n));
+    return heap_init_indexed(&w->ends, w->hidden, n);
 }
 
 static Err prepare_servers(ClusterSim *w) {
-    const ClusterSetup *s = &w->setup;
+    const ClusterSetup *s = w->setup;
     uint16_t           *parts = arena_try_new(w->arena, uint16_t, s->gpus + 1);
     w->servers = arena_try_new(w->arena, ServerState, s->n_servers);
     w->allocs = arena_try_new(w->arena, ServerAlloc, s->n_servers);
@@ -170,12 +176,12 @@ static Err prepare_servers(ClusterSim *w) {
 static Err prepare_policy(ClusterSim *w) {
     const ClusterPolicy *p = w->run->policy;
     if (p->state_size != NULL) {
-        size_t bytes = p->state_size(&w->setup, w->run->settings);
+        size_t bytes = p->state_size(w->setup, w->run->settings);
         w->state = arena_try(w->arena, bytes, 1, 64);
         if (w->state == NULL)
-            return err_set(ERR_LIMIT, "%s: no memory for %u jobs", p->name, w->setup.n_slots);
+            return err_set(ERR_LIMIT, "%s: no memory for %u jobs", p->name, w->setup->n_slots);
     }
-    if (p->init != NULL) p->init(w->state, &w->setup, w->run->settings, w->run->loaded);
+    if (p->init != NULL) p->init(w->state, w->setup, w->run->settings, w->run->loaded);
     return ERR_OK;
 }
 
@@ -223,38 +229,61 @@ static Err simulate(ClusterSim *w) {
     ClusterResult *r = w->result;
     TRY(prepare_tasks(w));
     TRY(prepare_servers(w));
+    TRY(cluster_sim_estimate_open(w));
     TRY(prepare_policy(w));
     usage_open(&w->usage, r->first);
     TRY(run_events(w));
     CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
     CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
     r->use = usage_close(&w->usage, r->timeline, &r->n_spans, &r->span);
-    return ERR_OK;
+    return cluster_sim_estimate_close(w);
+}
+
+static Err check_information(const ClusterRun *run) {
+    bool exact = run->beliefs == NULL && information_is_perfect(&run->info);
+    CHECK(run->knows <= run->policy->knows);
+    if (!run->params.in_rounds || exact) return ERR_OK;
+    return err_set(ERR_ARG,
+                   "rounds that count iterations (--like synergy) need --information perfect");
+}
+
+static Err simulate_hidden(const ClusterRun *run, Arena *a, Arena *hidden, ClusterResult *r) {
+    ClusterSim   *w = arena_try_new(hidden, ClusterSim, 1);
+    ClusterSetup *setup = arena_try_new(a, ClusterSetup, 1);
+    if (w == NULL || setup == NULL)
+        return err_set(ERR_LIMIT, "no memory to simulate %u jobs", r->n);
+    TRY(cluster_setup(run, a, setup));
+    TRY(check_jobs(run, setup));
+    *w = (ClusterSim){.run = run,
+                      .arena = a,
+                      .hidden = hidden,
+                      .setup = setup,
+                      .truth = *setup,
+                      .result = r,
+                      .wake = INT64_MAX,
+                      .round = INT64_MAX};
+    w->truth.profiles = run->profiles;
+    setup->rng = rng_fork((Rng){run->seed}, 1);
+    w->guesses = rng_fork((Rng){run->seed}, 2);
+    w->noises = rng_fork((Rng){run->seed}, 3);
+    return simulate(w);
 }
 
 Err cluster_simulate(const ClusterRun *run, Arena *a, ClusterResult *out) {
     ClusterResult r = {.n = run->jobs->n, .first = run->jobs->n > 0 ? run->jobs->at[0].submit : 0};
-    ClusterSetup  setup;
-    CHECK(run->knows <= run->policy->knows);
+    Arena         own = {0}, *hidden = run->hidden;
+    TRY(check_information(run));
     r.ends = arena_try_new(a, ClusterEnd, r.n);
     r.timeline = arena_try_new(a, ClusterUse, CLUSTER_SPANS);
-    size_t      mark = a->used;
-    ClusterSim *w = arena_try_new(a, ClusterSim, 1);
-    if (r.ends == NULL || r.timeline == NULL || w == NULL)
+    if (r.ends == NULL || r.timeline == NULL)
         return err_set(ERR_LIMIT, "no memory to simulate %u jobs", r.n);
-    TRY(cluster_setup(run, a, &setup));
-    TRY(check_jobs(run, &setup));
     for (uint32_t i = 0; i < r.n; i++) r.ends[i] = (ClusterEnd){.start = -1, .finish = -1};
-    *w = (ClusterSim){.run = run,
-                      .arena = a,
-                      .setup = setup,
-                      .result = &r,
-                      .wake = INT64_MAX,
-                      .round = INT64_MAX};
-    w->setup.rng = rng_fork((Rng){run->seed}, 1);
-    w->guesses = rng_fork((Rng){run->seed}, 2);
-    Err error = simulate(w);
+    if (hidden == NULL) TRY(arena_init_growing(hidden = &own, 1 << 20, arena_left(a)));
+    size_t mark = a->used, hidden_mark = hidden->used;
+    Err    error = simulate_hidden(run, a, hidden, &r);
     arena_rewind(a, mark);
+    arena_rewind(hidden, hidden_mark);
+    arena_finish(&own);
     TRY(error);
     *out = r;
     return ERR_OK;

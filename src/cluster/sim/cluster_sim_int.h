@@ -1,9 +1,14 @@
 // ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
-// cluster_sim_task.c: tasks, slot queues and rates; cluster_sim_server.c: servers and memory.
+// cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
+// beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_server.c: servers and memory.
+//
+// ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a
+// policy gets leads there.
 #pragma once
 
 #include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
+#include "estimator/estimator.h"
 
 typedef struct Usage {  // utilization over time in at most CLUSTER_SPANS intervals, which widen
     ClusterUse now;     // since `until`
@@ -18,13 +23,22 @@ void usage_go(Usage *c, TimeNs to);  // `now` held since the last call
 // Returns the averages of the run; writes those of the intervals into at[CLUSTER_SPANS].
 ClusterUse usage_close(Usage *c, ClusterUse *at, uint32_t *n, TimeNs *span);
 
-typedef struct TaskState {  // of a task, what policies do not see
-    TimeNs        left;     // work at the task's mark, including what it owes
-    TimeNs        guess;    // predicted total work
-    uint32_t      job;      // index in the trace
-    uint32_t      room;     // capacity of slices
-    bool          changed;  // its rate has to be recomputed
-    ClusterSlice  one;      // storage for a single slice
+typedef struct TaskState {       // of a task, what policies do not see
+    TimeNs left;                 // work at `mark`, including what it owes
+    TimeNs owed;                 // restart cost, truly
+    TimeNs mark;                 // time up to which true progress is accounted
+    double rate;                 // since `mark`, truly
+    TimeNs guess;                // predicted total work
+    uint32_t class;              // truly
+    uint32_t      job;           // index in the trace
+    uint32_t      room;          // capacity of slices
+    uint32_t      measurements;  // so far
+    uint32_t      strikes;       // measurements in a row below the believed rate
+    bool          changed;       // its rate has to be recomputed
+    bool          guarded;       // the guard returned it to its default demand
+    TimeNs        seen;          // work done, as policies see it
+    TimeNs        estimated;     // `seen` when its work left was estimated last
+    JobTraits     traits;        // for the estimator
     ClusterSlice *slices;
 } TaskState;
 
@@ -42,12 +56,15 @@ typedef struct ServerAlloc {  // of a server, what ServerState points into
 typedef struct ClusterSim {
     const ClusterRun *run;
     Arena            *arena;
-    ClusterSetup      setup;
+    Arena            *hidden;  // of the truth
+    ClusterSetup     *setup;   // what policies see
+    ClusterSetup      truth;   // the same with the true profiles
     ClusterResult    *result;
     void             *state;  // of the policy
     TimeNs            now, wake, round;
     uint32_t          next_arrival, n_alive;
     ClusterTask      *tasks;   // [n_slots]
+    ClusterSlice     *ones;    // [n_slots] storage for single slices
     TaskState        *states;  // [n_slots]
     uint32_t         *free;    // [n_free] slots to reuse
     uint32_t          n_free, n_fresh;
@@ -55,16 +72,20 @@ typedef struct ClusterSim {
     SlotQueue         waiting, running;
     ServerState      *servers;
     ServerAlloc      *allocs;
-    Heap              ends;     // by slot
-    uint32_t         *changed;  // [n_changed] slots with a rate to recompute
+    Heap              ends;      // by slot
+    Heap              measures;  // times of measurements, by slot
+    uint32_t         *changed;   // [n_changed] slots with a rate to recompute
     uint32_t          n_changed;
     ClusterAction    *actions;
     uint32_t          max_actions;
     void             *spare[32];  // free lists of memory, by power of two
-    Rng               guesses;
+    Rng               guesses, noises;
     Usage             usage;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
+    Estimator        *estimator;   // NULL: none
+    PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
+    DurationRecord   *records;     // [n_slots] scratch: running tasks
 } ClusterSim;
 
 void slot_queue_add(SlotQueue *l, uint32_t slot);
@@ -75,16 +96,32 @@ void cluster_sim_end(ClusterSim *w, uint32_t slot);
 void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot);
 void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void cluster_sim_round(ClusterSim *w);                // end of a round: counts whole iterations
+void cluster_sim_book(ClusterSim *w, uint32_t slot);  // progress, true and seen
+void cluster_sim_book_view(ClusterSim *w, uint32_t slot);  // progress that policies see
+
 void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot);  // marks it for cluster_sim_rates
 void cluster_sim_rates(ClusterSim *w);
-void cluster_sim_round(ClusterSim *w);  // end of a round: counts whole iterations
+bool cluster_sim_measure(ClusterSim *w);  // due measurements; true: a belief was corrected
 
 // take CHECKs that all of the slice is free and fills in mask and gpu_milli.
 void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s);
 void cluster_sim_give(ClusterSim *w, uint32_t slot, const ClusterSlice *s);
 void cluster_sim_resize_slice(ClusterSim *w, ClusterSlice *s, const ClusterSlice *to);
 
-double cluster_sim_rate(const ClusterSim *w, uint32_t slot);  // with its slices and co-runners now
+// The estimator, where there is one.
+MUST_USE Err cluster_sim_estimate_open(ClusterSim *w);
+MUST_USE Err cluster_sim_estimate_close(const ClusterSim *w);
+void         cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot);
+bool         cluster_sim_estimates_durations(const ClusterSim *w);
+TimeNs       cluster_sim_estimate_left(ClusterSim *w, uint32_t slot);
+bool         cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot);  // true: a belief changed
+void         cluster_sim_estimate_running(ClusterSim *w);              // before a decision
+void         cluster_sim_estimate_end(ClusterSim *w, uint32_t slot);
+
+// With its slices and co-runners now.
+double cluster_sim_rate(const ClusterSim *w, uint32_t slot);
+double cluster_sim_believed_rate(const ClusterSim *w, uint32_t slot);
 
 void *cluster_sim_borrow(ClusterSim *w, size_t bytes);  // uninitialised; aborts when out of memory
 void  cluster_sim_return(ClusterSim *w, void *p, size_t bytes);

@@ -65,16 +65,16 @@ static bool overlaps(const ClusterTask *t, const ClusterSlice *s) {
 // The rates of all tasks on these GPUs change.
 static void mark_corunners(ClusterSim *w, const ClusterSlice *s) {
     const ServerState *v = &w->servers[s->server];
-    if (w->setup.profiles == NULL) return;
+    if (w->setup->profiles == NULL) return;
     for (uint32_t i = 0; i < v->n_residents; i++)
         if (overlaps(&w->tasks[v->residents[i]], s)) cluster_sim_rate_changed(w, v->residents[i]);
 }
 
 void cluster_sim_take(ClusterSim *w, uint32_t slot, ClusterSlice *s) {
-    CHECK(s->server < w->setup.n_servers);
+    CHECK(s->server < w->setup->n_servers);
     ServerState *v = &w->servers[s->server];
     uint16_t    *parts = w->allocs[s->server].parts;
-    uint32_t     n_gpus = w->setup.servers[s->server].gpus;
+    uint32_t     n_gpus = w->setup->servers[s->server].gpus;
     if (s->mask == 0 && s->gpus > 0)
         s->mask = gpu_parts_lowest(parts, n_gpus, s->gpus, s->gpu_milli);
     uint32_t n = (uint32_t)__builtin_popcountll(s->mask);

@@ -1,11 +1,9 @@
-// Tasks: arrival, start, preemption, resize, rates, end.
+// Tasks: arrival, start, progress, preemption, resize, end.
 #include <math.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "cluster/sim/cluster_sim_int.h"
-#include "contract/gang_demand.h"
-#include "contract/rate.h"
 
 enum { SLOT_QUEUE_LEAST = 1024 };
 
@@ -42,7 +40,7 @@ static void enter(ClusterSim *w, uint32_t slot, ClusterState s) {
     ClusterTask *t = &w->tasks[slot];
     t->state = s;
     t->entry = ++w->entries;
-    t->since = t->mark = w->now;
+    t->since = t->mark = w->states[slot].mark = w->now;
     slot_queue_add(s == CLUSTER_WAITING ? &w->waiting : &w->running, slot);
 }
 
@@ -52,36 +50,47 @@ static TimeNs guess(ClusterSim *w, TimeNs work) {
     return x < 1 ? 1 : x < (double)JOB_TIME_MAX ? (TimeNs)x : JOB_TIME_MAX;
 }
 
-// A prediction that turns out too low is extended by the same amount.
-static void update_prediction(const ClusterSim *w, ClusterTask *t, const TaskState *l, TimeNs did) {
+// A prediction that turns out too low is extended by the same amount; an exact duration whose
+// measured progress is too high, by the error of that progress.
+static void update_prediction(ClusterSim *w, uint32_t slot, TimeNs did) {
+    ClusterTask     *t = &w->tasks[slot];
+    const TaskState *l = &w->states[slot];
+    bool             exact = w->run->knows == CLUSTER_ORACLE;
     if (t->left < 0) return;
     t->left -= did;
-    if (w->run->knows == CLUSTER_ORACLE || t->left >= t->owed) return;
-    t->left = t->owed + l->guess;
+    if ((exact && w->run->info.rates == RATES_EXACT) || t->left >= t->owed) return;
+    if (cluster_sim_estimates_durations(w)) {
+        t->left = t->owed + cluster_sim_estimate_left(w, slot);
+        return;
+    }
+    TimeNs more = exact ? (TimeNs)((double)l->guess * w->run->info.noise) + 1 : l->guess;
+    t->left = t->owed + more;
 }
 
 static uint32_t new_slot(ClusterSim *w) {
     if (w->n_free > 0) return w->free[--w->n_free];
-    CHECK(w->n_fresh < w->setup.n_slots);
+    CHECK(w->n_fresh < w->setup->n_slots);
     return w->n_fresh++;
 }
 
 static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
-    const ClusterSetup *s = &w->setup;
-    const uint32_t     *class_of = w->run->class_of;
-    ClusterJob          c = {.id = id,
-                             .submit = j->submit,
-                             .iterations = j->iterations,
-                             .iteration = j->iteration,
-                             .gpus = j->gpus,
-                             .gpu_milli = j->gpu_milli,
-                             .gpu_types = j->gpu_types,
-                             .cores_milli = j->cores_milli,
-                             .memory_mib = j->memory_mib,
-                             .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
-                             .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
-                             .priority = j->priority};
-    uint64_t            milli = cluster_gpu_milli(&c);
+    const ClusterSetup *s = w->setup;
+    const uint32_t     *class_of =
+        w->run->beliefs != NULL ? w->run->beliefs->class_of : w->run->class_of;
+    bool       counted = w->run->info.durations == DURATIONS_EXACT;
+    ClusterJob c = {.id = id,
+                    .submit = j->submit,
+                    .iterations = counted ? j->iterations : 0,
+                    .iteration = counted ? j->iteration : 0,
+                    .gpus = j->gpus,
+                    .gpu_milli = j->gpu_milli,
+                    .gpu_types = j->gpu_types,
+                    .cores_milli = j->cores_milli,
+                    .memory_mib = j->memory_mib,
+                    .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
+                    .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
+                    .priority = j->priority};
+    uint64_t   milli = cluster_gpu_milli(&c);
     if (c.cores_milli == 0) c.cores_milli = (uint32_t)(s->cores_milli * milli / (s->gpus * 1000));
     if (c.memory_mib == 0) c.memory_mib = (uint32_t)(s->memory_mib * milli / (s->gpus * 1000));
     if (w->run->params.gpus_only) c.cores_milli = c.memory_mib = 0;
@@ -93,8 +102,13 @@ void cluster_sim_arrive(ClusterSim *w) {
     uint32_t     slot = new_slot(w);
     ClusterTask *t = &w->tasks[slot];
     TaskState   *l = &w->states[slot];
-    *l = (TaskState){
-        .left = j->work, .guess = j->work, .job = w->next_arrival, .changed = l->changed};
+    *l = (TaskState){.left = j->work,
+                     .guess = j->work,
+                     .rate = 1,
+                     .job = w->next_arrival,
+                     .class = w->run->class_of != NULL ? w->run->class_of[w->next_arrival]
+                                                       : CLUSTER_NONE,
+                     .changed = l->changed};
     if (w->run->knows == CLUSTER_PREDICTED) l->guess = guess(w, j->work);
     *t = (ClusterTask){.job = job_of(w, j, w->next_arrival),
                        .left = w->run->knows == CLUSTER_BLIND ? CLUSTER_UNKNOWN : l->guess,
@@ -103,62 +117,41 @@ void cluster_sim_arrive(ClusterSim *w) {
     w->n_alive++;
     if (w->n_alive > w->result->most_alive) w->result->most_alive = w->n_alive;
     enter(w, slot, CLUSTER_WAITING);
+    cluster_sim_estimate_arrival(w, slot);
 }
 
-// Books the progress since the task's mark.
-static void book_progress(ClusterSim *w, uint32_t slot) {
+static void book_seen(ClusterSim *w, uint32_t slot, TimeNs did) {
     ClusterTask *t = &w->tasks[slot];
-    TaskState   *l = &w->states[slot];
-    TimeNs       ns = w->now - t->mark, did = cluster_progress(t, ns);
-    if (did > l->left) did = l->left;
-    l->left -= did;
+    TimeNs       ns = w->now - t->mark;
+    w->states[slot].seen += did > t->owed ? did - t->owed : 0;
     t->owed = t->owed > ns ? t->owed - ns : 0;
-    update_prediction(w, t, l, did);
+    update_prediction(w, slot, did);
     t->held += ns;
     t->mark = w->now;
 }
 
-static void schedule_end(ClusterSim *w, uint32_t slot) {
+void cluster_sim_book_view(ClusterSim *w, uint32_t slot) {
     const ClusterTask *t = &w->tasks[slot];
-    if (w->setup.in_rounds) return;
-    double work = (double)(w->states[slot].left - t->owed);
-    TimeNs ns = w->states[slot].left;
-    if (t->rate != 1.0) {
-        if (!(t->rate > 0) || work / t->rate > (double)JOB_TIME_MAX) {
-            heap_remove(&w->ends, slot);
-            return;
-        }
-        ns = t->owed + (TimeNs)ceil(work / t->rate);
-    }
-    heap_set(&w->ends, w->now + ns + w->run->params.linger, 0, slot);
+    book_seen(w, slot, cluster_progress(t, w->now - t->mark));
 }
 
-void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot) {
-    if (w->states[slot].changed) return;
-    w->states[slot].changed = true;
-    w->changed[w->n_changed++] = slot;
-}
-
-void cluster_sim_rates(ClusterSim *w) {
-    for (uint32_t i = 0; i < w->n_changed; i++) {
-        uint32_t     slot = w->changed[i];
-        ClusterTask *t = &w->tasks[slot];
-        w->states[slot].changed = false;
-        if (t->state != CLUSTER_RUNNING) continue;
-        double rate = cluster_sim_rate(w, slot);
-        bool   planned = w->ends.position[slot] != 0;
-        if (rate == t->rate && planned) continue;
-        book_progress(w, slot);
-        t->rate = rate;
-        schedule_end(w, slot);
-    }
-    w->n_changed = 0;
+void cluster_sim_book(ClusterSim *w, uint32_t slot) {
+    TaskState *l = &w->states[slot];
+    TimeNs     ns = w->now - l->mark, did = cluster_progress_at(l->owed, l->rate, ns);
+    if (did > l->left) did = l->left;
+    l->left -= did;
+    l->owed = l->owed > ns ? l->owed - ns : 0;
+    l->mark = w->now;
+    if (w->run->info.rates == RATES_EXACT)
+        book_seen(w, slot, did);
+    else
+        cluster_sim_book_view(w, slot);
 }
 
 static void store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     TaskState   *l = &w->states[slot];
     ClusterTask *t = &w->tasks[slot];
-    l->slices = n == 1 ? &l->one : cluster_sim_borrow(w, n * sizeof *s);
+    l->slices = n == 1 ? &w->ones[slot] : cluster_sim_borrow(w, n * sizeof *s);
     l->room = n;
     memcpy(l->slices, s, n * sizeof *s);
     t->slices = l->slices;
@@ -191,7 +184,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->states[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
-        CHECK(x->server < w->setup.n_servers && cluster_type_fits(&w->setup, &t->job, x->server));
+        CHECK(x->server < w->setup->n_servers && cluster_type_fits(w->setup, &t->job, x->server));
         CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
         cluster_sim_take(w, slot, x);
         gpus += x->gpus;
@@ -201,21 +194,27 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
     r->waited += w->now - t->since;
     w->result->starts++;
     enter(w, slot, CLUSTER_RUNNING);
-    t->rate = 1;
+    t->rate = w->states[slot].rate = 1;
     cluster_sim_rate_changed(w, slot);
 }
 
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     CHECK(t->state == CLUSTER_RUNNING);
-    book_progress(w, slot);
-    TimeNs cost = cluster_restart(&w->setup, &t->job);
+    TaskState *l = &w->states[slot];
+    ClusterJob as = t->job;
+    as.class = l->class;
+    cluster_sim_book(w, slot);
+    TimeNs cost = cluster_restart(w->setup, &t->job), truth = cluster_restart(&w->truth, &as);
     drop_slices(w, slot);
     heap_remove(&w->ends, slot);
+    heap_remove(&w->measures, slot);
+    t->measured = 0;
     slot_queue_remove(w, &w->running, slot);
     t->preemptions++;
     w->result->preemptions++;
-    w->states[slot].left += cost;
+    l->left += truth;
+    l->owed += truth;
     t->owed += cost;
     if (t->left >= 0) t->left += cost;
     enter(w, slot, CLUSTER_WAITING);
@@ -237,7 +236,9 @@ void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uin
 void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
     ClusterEnd  *r = &w->result->ends[w->states[slot].job];
+    cluster_sim_estimate_end(w, slot);
     heap_remove(&w->ends, slot);
+    heap_remove(&w->measures, slot);
     drop_slices(w, slot);
     slot_queue_remove(w, &w->running, slot);
     r->finish = w->now;
@@ -250,7 +251,7 @@ void cluster_sim_end(ClusterSim *w, uint32_t slot) {
 
 // In the order of operations of Synergy's simulator, for equal figures.
 static int64_t iterations_of(const ClusterSim *w, const ClusterTask *t) {
-    double round_s = (double)w->setup.round / 1e9, iteration_s = (double)t->job.iteration / 1e9;
+    double round_s = (double)w->setup->round / 1e9, iteration_s = (double)t->job.iteration / 1e9;
     double n = t->rate > 0 ? floor(round_s / (iteration_s / t->rate)) : 0;
     return n < (double)(t->job.iterations - t->done) ? (int64_t)n : t->job.iterations - t->done;
 }
@@ -259,63 +260,8 @@ void cluster_sim_round(ClusterSim *w) {
     for (uint32_t i = w->running.n; i-- > 0;) {
         uint32_t     slot = w->running.at[w->running.first + i];
         ClusterTask *t = &w->tasks[slot];
-        book_progress(w, slot);
+        cluster_sim_book(w, slot);
         t->done += iterations_of(w, t);
         if (t->done == t->job.iterations) cluster_sim_end(w, slot);
     }
-}
-
-static bool has_gpu(const ClusterTask *t, uint32_t server, uint64_t gpu) {
-    for (uint32_t k = 0; k < t->n_slices; k++)
-        if (t->slices[k].server == server) return (t->slices[k].mask & gpu) != 0;
-    return false;
-}
-
-// profile_share for any number of co-runners; those without a class do no harm. Jobs with a GPU
-// fraction were checked to fit into the GPU's memory.
-static double corun_rate(const ClusterSim *w, uint32_t slot, uint32_t server, uint64_t gpu) {
-    const ServerState *v = &w->servers[server];
-    const ClusterTask *me = &w->tasks[slot];
-    double             speed = 1, n = 0;
-    for (uint32_t i = 0; i < v->n_residents; i++) {
-        const ClusterTask *t = &w->tasks[v->residents[i]];
-        if (t == me || t->job.class == CLUSTER_NONE || !has_gpu(t, server, gpu)) continue;
-        speed *= profile_pair(w->setup.profiles, me->job.class, t->job.class);
-        n++;
-    }
-    CHECK(speed > 0 || me->job.gpu_milli < CLUSTER_WHOLE_GPU);
-    return (n < 2 && speed > 0) || speed > 1 / (1 + n) ? speed : 1 / (1 + n);
-}
-
-static double worst_corun_rate(const ClusterSim *w, uint32_t slot) {
-    const ClusterTask *t = &w->tasks[slot];
-    double             least = 1;
-    for (uint32_t i = 0; i < t->n_slices; i++) {
-        if (t->slices[i].gpu_milli == CLUSTER_WHOLE_GPU) continue;
-        for (uint64_t m = t->slices[i].mask; m != 0; m &= m - 1) {
-            double x = corun_rate(w, slot, t->slices[i].server, m & -m);
-            if (x < least) least = x;
-        }
-    }
-    return least;
-}
-
-// Synergy's simulator knows two rates only: the best demand's and the share's.
-static double best_or_share(const ClusterSim *w, const ClusterTask *t) {
-    GangDemand best;
-    double     speed = gang_demand_best(&w->setup, &t->job, &best);
-    for (uint32_t i = 0; i < t->n_slices; i++) {
-        const ClusterSlice *s = &t->slices[i];
-        GangDemand          d = gang_demand_part(&best, s->gpus);
-        if (s->cores_milli != d.cores_milli || s->memory_mib != d.memory_mib) return 1;
-    }
-    return speed;
-}
-
-double cluster_sim_rate(const ClusterSim *w, uint32_t slot) {
-    const ClusterTask *t = &w->tasks[slot];
-    bool classed = w->setup.profiles != NULL && t->job.class != CLUSTER_NONE && t->job.gpus > 0;
-    if (classed && w->setup.in_rounds) return best_or_share(w, t);
-    double alone = rate_alone(&w->setup, &t->job, t->slices, t->n_slices);
-    return classed ? alone * worst_corun_rate(w, slot) : alone;
 }

@@ -176,8 +176,8 @@ void elastic_run(ElasticScaling *g, PlanBuilder *d) {
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ServerState *x = &v->servers[i];
         ElasticSeen       *seen = &g->seen[i];
-        bool               changed =
-            seen->cores_milli != x->cores_milli || seen->memory_mib != x->memory_mib || g->dirty[i];
+        bool changed = seen->cores_milli != x->cores_milli || seen->memory_mib != x->memory_mib ||
+                       g->dirty[i] || (v->reason & CLUSTER_BELIEF) != 0;
         if (changed)
             climb(g, d, i);
         else

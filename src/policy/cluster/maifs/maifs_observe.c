@@ -36,7 +36,8 @@ static void update_utilities(Maifs *m, const uint32_t *tasks, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &m->view->tasks[tasks[i]];
         TaskUtility       *w = &m->utilities[tasks[i]];
-        if (w->job != t->job.id + 1) task_utility_init(w, m->setup, &t->job, &m->params);
+        if (w->job != t->job.id + 1 || w->believed != t->job.class)
+            task_utility_init(w, m->setup, &t->job, &m->params);
         task_utility_update(w, m->view, t, m->drain_s, &m->params);
         m->outcome[tasks[i]] = MAIFS_KEPT;
     }

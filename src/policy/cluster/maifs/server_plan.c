@@ -20,7 +20,9 @@ float resident_fraction(const Resident *g, const TaskUtility *w) {
     return g->sliced ? (float)g->gpus / (float)w->gpus : 1;
 }
 
-static bool has_levels(const TaskUtility *w) { return w->class != CLUSTER_NONE; }
+static bool has_levels(const Resident *g, const TaskUtility *w) {
+    return w->class != CLUSTER_NONE && !g->pinned;
+}
 
 static uint8_t rung_of(const TaskUtility *w, const ClusterSlice *s) {
     uint32_t n = task_utility_units(w, s->gpus), level = 0;
@@ -94,6 +96,29 @@ static void add_running(ServerPlan *plan, const ClusterView *v, uint32_t task,
     }
 }
 
+static bool below_lowest(const Resident *g, const TaskUtility *w) {
+    uint32_t n = task_utility_units(w, g->gpus);
+    return g->cores_milli < n * w->levels[0].cores_milli ||
+           g->memory_mib < n * w->levels[0].memory_mib;
+}
+
+// Residents started with other beliefs, or by another policy, may have less than their lowest
+// level. If the server cannot raise all of them, they keep what they have.
+static void pin_below(ServerPlan *plan, const TaskUtility *utilities) {
+    int64_t cores = plan->cores_milli, memory = plan->memory_mib;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const Resident    *g = &plan->at[i];
+        const TaskUtility *w = &utilities[g->task];
+        uint32_t           n = task_utility_units(w, g->gpus);
+        bool               level = has_levels(g, w);
+        cores -= level ? n * w->levels[0].cores_milli : g->cores_milli;
+        memory -= level ? n * w->levels[0].memory_mib : g->memory_mib;
+    }
+    if (cores >= 0 && memory >= 0) return;
+    for (uint32_t i = 0; i < plan->n; i++)
+        plan->at[i].pinned = below_lowest(&plan->at[i], &utilities[plan->at[i].task]);
+}
+
 void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
                       const TaskUtility *utilities) {
     const ClusterServer *x = &v->setup->servers[server];
@@ -106,6 +131,7 @@ void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
     plan->full = now->n_residents >= SERVER_PLAN_RESIDENTS;
     for (uint32_t i = 0; i < now->n_residents && !plan->full; i++)
         add_running(plan, v, now->residents[i], utilities);
+    pin_below(plan, utilities);
     server_plan_total(plan, utilities);
     for (uint32_t i = 0; i < plan->n; i++)
         plan->at[i].rate_factor = rate_factor_of(plan, v->setup, utilities, &plan->at[i]);
@@ -151,7 +177,7 @@ void server_plan_headroom(const ServerPlan *plan, const VictimSet *victims,
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
         if (victims != NULL && victim_set_has(victims, i)) continue;
-        if (!has_levels(w)) {
+        if (!has_levels(g, w)) {
             f->cores_milli -= g->cores_milli;
             f->memory_mib -= g->memory_mib;
             f->utility += resident_utility(g, w) * resident_fraction(g, w);
@@ -231,12 +257,12 @@ void server_plan_allocate(ServerPlan *plan, const ClusterSetup *s, const TaskUti
     server_plan_headroom(plan, NULL, utilities, &f);
     CHECK(f.cores_milli >= 0 && f.memory_mib >= 0);
     for (uint32_t i = 0; i < plan->n; i++)
-        if (has_levels(&utilities[plan->at[i].task])) plan->at[i].level = 0;
+        if (has_levels(&plan->at[i], &utilities[plan->at[i].task])) plan->at[i].level = 0;
     take_steps(&f, f.cores_milli, f.memory_mib, plan);
     for (uint32_t i = 0; i < plan->n; i++) {
         Resident          *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        if (!has_levels(w)) continue;
+        if (!has_levels(g, w)) continue;
         g->cores_milli = task_utility_units(w, g->gpus) * w->levels[g->level].cores_milli;
         g->memory_mib = task_utility_units(w, g->gpus) * w->levels[g->level].memory_mib;
     }
@@ -274,7 +300,7 @@ void victim_order_init(VictimOrder *r, const ServerPlan *plan, const TaskUtility
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        bool               level = w->class != CLUSTER_NONE;
+        bool               level = has_levels(g, w);
         uint32_t           units = task_utility_units(w, g->gpus);
         r->mask[i] = g->mask;
         r->cores_milli[i] = level ? units * w->levels[0].cores_milli : g->cores_milli;

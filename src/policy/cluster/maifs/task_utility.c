@@ -69,6 +69,7 @@ void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *
                        .gpus = j->gpus,
                        .milli = j->gpu_milli,
                        .class = classed ? j->class : CLUSTER_NONE,
+                       .believed = j->class,
                        .types = j->gpus > 0 ? j->gpu_types : 0,
                        .wide = is_wide(s, j)};
     w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);

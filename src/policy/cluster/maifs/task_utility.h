@@ -15,6 +15,7 @@ typedef struct UtilityLevel {
 typedef struct TaskUtility {
     uint64_t     job;  // id of the job plus 1; 0: none
     uint32_t     gpus, milli, class, types;
+    uint32_t     believed;  // class of the job when the levels were made
     uint32_t     n_levels, default_level;
     UtilityLevel levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
     float        restart_s, left_s;
@@ -30,7 +31,7 @@ typedef struct UtilityParams {
     float unknown_left_s;       // remaining time assumed at the start where it is unknown
 } UtilityParams;
 
-// What is constant for the task's life.
+// What is constant while the belief about the task's class is.
 void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *j,
                        const UtilityParams *r);
 

@@ -142,16 +142,21 @@ static void sort_queue(Synergy *y, const ClusterView *v) {
     }
 }
 
+static void find_best(const ClusterView *v, const ClusterTask *t, SynergyTask *x) {
+    x->class = t->job.class;
+    x->best_speed = x->speed = gang_demand_best(v->setup, &t->job, &x->best);
+}
+
 static void enqueue(Synergy *y, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     SynergyTask       *x = &y->plan.tasks[slot];
     if (x->id == t->job.id + 1) return;
     *x = (SynergyTask){.id = t->job.id + 1, .left_at = t->job.submit};
-    x->best_speed = x->speed = gang_demand_best(v->setup, &t->job, &x->best);
+    find_best(v, t, x);
     y->queue[y->n_queue++] = slot;
 }
 
-// Drops ended jobs and appends new ones.
+// Drops ended jobs and appends new ones, and running ones that another policy started.
 static void update_queue(Synergy *y, const ClusterView *v) {
     uint32_t kept = 0, from = waiting_since(v, y->seen);
     for (uint32_t i = 0; i < y->n_queue; i++) {
@@ -159,6 +164,7 @@ static void update_queue(Synergy *y, const ClusterView *v) {
         SynergyTask       *x = &y->plan.tasks[y->queue[i]];
         if (t->state == CLUSTER_GONE || x->id != t->job.id + 1) continue;
         if (t->state == CLUSTER_RUNNING) x->left_at = v->now;
+        if (x->class != t->job.class) find_best(v, t, x);
         y->queue[kept++] = y->queue[i];
     }
     y->n_queue = kept;
@@ -166,6 +172,7 @@ static void update_queue(Synergy *y, const ClusterView *v) {
         enqueue(y, v, v->waiting[from]);
         y->seen = v->tasks[v->waiting[from]].entry;
     }
+    for (uint32_t i = 0; i < v->n_running; i++) enqueue(y, v, v->running[i]);
 }
 
 // Jobs in queue order while GPUs last; of these, running ones are placed first.
@@ -242,19 +249,33 @@ static bool moves(const SynergyPlan *p, const SynergyTask *x, const ClusterTask 
     return false;
 }
 
-// The lowest GPUs that are wholly free.
+// The lowest GPUs that are wholly free, as far as there are any.
 static void choose_gpus(const PlanBuilder *d, ClusterSlice *s) {
     const uint16_t *parts = d->free.parts + d->free.first[s->server];
-    uint32_t        left = s->gpus;
-    s->gpu_milli = CLUSTER_WHOLE_GPU;
-    for (uint32_t g = 0; left > 0; g++) {
+    uint32_t        left = s->gpus, n = d->view->setup->servers[s->server].gpus;
+    for (uint32_t g = 0; left > 0 && g < n; g++) {
         if (parts[g] < CLUSTER_WHOLE_GPU) continue;
         s->mask |= UINT64_C(1) << g;
         left--;
     }
 }
 
-// With restart costs: a job that stays on its GPUs is resized instead of preempted.
+// False: co-runners that another policy put there, or its kind of slices, leave no room.
+static bool put(Synergy *y, const ClusterView *v, uint32_t slot, bool stays) {
+    const SynergyPlan *p = &y->plan;
+    const SynergyTask *x = &p->tasks[slot];
+    for (uint32_t k = 0; k < x->n; k++) {
+        ClusterSlice *s = &p->slices[x->first + k];
+        s->mask = stays ? v->tasks[slot].slices[k].mask : 0;
+        s->gpu_milli = CLUSTER_WHOLE_GPU;
+        if (!stays) choose_gpus(&y->builder, s);
+        if ((uint32_t)__builtin_popcountll(s->mask) != s->gpus) return false;
+    }
+    return plan_builder_put(&y->builder, slot, p->slices + x->first, x->n);
+}
+
+// With restart costs: a job that stays on its GPUs is resized instead of preempted. A job whose
+// GPUs are not to be had waits.
 static uint32_t write_resizes(Synergy *y, const ClusterView *v, ClusterAction *out) {
     const SynergyPlan *p = &y->plan;
     plan_builder_begin(&y->builder, v);
@@ -263,16 +284,11 @@ static uint32_t write_resizes(Synergy *y, const ClusterView *v, ClusterAction *o
         for (uint32_t i = 0; i < y->n_queue; i++) {
             uint32_t           slot = y->queue[i];
             const SynergyTask *x = &p->tasks[slot];
-            const ClusterTask *t = &v->tasks[slot];
-            bool               stays = x->n > 0 && !moves(p, x, t);
-            if (x->n == 0 || stays != (pass == 0)) continue;
-            for (uint32_t k = 0; k < x->n; k++) {
-                ClusterSlice *s = &p->slices[x->first + k];
-                s->mask = stays ? t->slices[k].mask : 0;
-                s->gpu_milli = CLUSTER_WHOLE_GPU;
-                if (!stays) choose_gpus(&y->builder, s);
-            }
-            CHECK(plan_builder_put(&y->builder, slot, p->slices + x->first, x->n));
+            uint32_t           has = 0;
+            (void)plan_builder_slices(&y->builder, slot, &has);
+            if (x->n == 0 || has > 0) continue;
+            bool stays = !moves(p, x, &v->tasks[slot]);
+            if (pass == 1 || stays) (void)put(y, v, slot, pass == 0);
         }
     return plan_builder_write(&y->builder, out);
 }

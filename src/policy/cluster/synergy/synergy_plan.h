@@ -12,7 +12,8 @@ typedef enum SynergyMode {
 } SynergyMode;
 
 typedef struct SynergyTask {
-    uint64_t   id;  // of the job in this slot, plus 1; 0: none
+    uint64_t id;     // of the job in this slot, plus 1; 0: none
+    uint32_t class;  // believed when `best` was found
     GangDemand best;
     double     best_speed, speed;
     TimeNs     left_at;   // last time it had GPUs, or submission

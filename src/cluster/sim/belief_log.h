@@ -1,0 +1,26 @@
+// BeliefLog: what policies believed of one job in a run, and what was measured of it.
+#pragma once
+
+#include "cluster/sim/cluster_run.h"
+
+enum { BELIEF_LOG_ENTRIES = 256 };
+
+typedef struct BeliefEntry {
+    TimeNs at;
+    const char *class;  // believed; "" without one
+    TimeNs left;        // believed work left, or CLUSTER_UNKNOWN
+    double rate;        // believed, or measured; 0: it waits
+    double measured;    // 0: not yet
+} BeliefEntry;
+
+typedef struct BeliefLog {
+    uint32_t    job;  // index in the job list
+    uint32_t    n;    // entries; later changes are counted only
+    uint64_t    changes;
+    BeliefEntry at[BELIEF_LOG_ENTRIES];
+    Arena      *own;  // names are copied there; not the run's arena
+} BeliefLog;
+
+// Adds an entry when the class, the rate or the measurement differs from the last one. `self` is
+// the BeliefLog; see ClusterRun.after.
+void belief_log_note(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n);
