@@ -13,26 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from write_model import mlp
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/serve/attack"))
 from harness import COTENANT, Failed, Server, check  # noqa: E402
 
 SETTINGS = {"default": [], "max_cores=1": ["mlp.max_cores=1"], "max_cores=2": ["mlp.max_cores=2", "mlp.min_cores=2"]}
-
-
-def write_model(path):
-    rng = np.random.default_rng(1)
-    weights = {"w0": (16, 64), "b0": (64,), "w1": (64, 4), "b1": (4,)}
-    nodes = [helper.make_node("Gemm", ["x", "w0", "b0"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
-             helper.make_node("Gemm", ["r", "w1", "b1"], ["y"])]
-    graph = helper.make_graph(
-        nodes, "mlp", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
-        [numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n) for n, s in weights.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
 def rate(server, seconds):
@@ -91,7 +77,7 @@ def main():
     print(f"{'on_miss':12} {'hogs':>5} " + " ".join(f"{name:>12}" for name in SETTINGS) + f" {'share':>7}   answers per second")
     with tempfile.TemporaryDirectory(prefix="cotenant-tiny-") as folder:
         model = os.path.join(folder, "mlp.onnx")
-        write_model(model)
+        mlp(model)
         least = min(compare(model, on_miss, o) for on_miss in ("serve_late", "reject"))
     sys.exit(6 if least < o.least else 0)
 
