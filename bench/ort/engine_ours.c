@@ -39,6 +39,7 @@ static Err ours_open(Network *n, const EngineOptions *cfg, Arena *a, void **stat
     TRY(fold_constants(&n->model, interp_eval));
     TRY(shaped_graph_make(n->model.graph, n->inputs, interp_eval, a, &shaped));
     TRY(team_create(&o->team, (uint32_t)cfg->threads, NULL));
+    if (cfg->threads > 1) team_pin(o->team);  // as workers of the server are
     if (cfg->tune_seconds > 0)
         TRY(make_tuned(o, shaped, cfg, a));
     else

@@ -35,7 +35,10 @@ typedef struct Runner {
 static Err runner_open(Runner *e, uint32_t threads) {
     if (e->reference) return ERR_OK;
     TRY(program_make(&e->program, e->shaped, e->options));
-    if (threads > 1) TRY(team_create(&e->team, threads, NULL));
+    if (threads > 1) {
+        TRY(team_create(&e->team, threads, NULL));
+        team_pin(e->team);  // else the system may put it beside another member, on one CPU
+    }
     return run_memory_init(&e->mem, &e->program, threads);
 }
 
