@@ -50,6 +50,9 @@ def fill_texts():
 PATTERNS = [TOKEN, FILL * 8, *fill_texts()]
 
 
+ODD_FLOATS = np.array([0x7f7fffff, 0x7f800000, 0x7fc00000], np.uint64)  # the largest float, infinity, NaN
+
+
 def mapped(server, address):
     """Is there a page of memory of the server at this address? Much of what is reserved has none."""
     with open(f"/proc/{server.process.pid}/pagemap", "rb") as f:
@@ -65,12 +68,14 @@ def pointers(data, server):
     """Numbers of 8 bytes at any offset that are addresses of the server's memory.
 
     Sanitizers put the heap at addresses such as 0x620000000161, which are also text between lengths: not searched there.
+    Nor are addresses such as 0x7f8000001000: the system may have put memory there, and floats that are infinite look so.
     """
     if SANE:
         return None
     for shift in range(8):
         words = np.frombuffer(data, "<u8", (len(data) - shift) // 8, shift) if len(data) >= shift + 8 else np.empty(0, "<u8")
-        for word in np.unique(words[(words > 1 << 32) & (words < 1 << 47)])[:64]:
+        like = (words > 1 << 32) & (words < 1 << 47) & ~np.isin(words >> np.uint64(16), ODD_FLOATS)
+        for word in np.unique(words[like])[:64]:
             if mapped(server, int(word)):
                 return int(word)
     return None
