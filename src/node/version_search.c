@@ -90,6 +90,7 @@ static Err compile(const VersionSearch *s, const ShapedGraph *g, Team *team, Pro
     ProgramOptions o = {.isa = s->host->isa,
                         .store = store,
                         .tune = &tune,
+                        .weights = s->weights,
                         .release_weights = true,
                         .at_least_one_step = true,
                         .limits = {.max_bytes = s->source.max_bytes}};

@@ -11,6 +11,7 @@ typedef struct VersionSearch {
     SourceOptions      source;   // max_bytes also of one run
     const SourceStamp *stamp;    // of the file in service: another one is not searched
     const Tensor      *shapes;   // of the inputs, [inputs]
+    WeightWidth        weights;  // as in service
     const Host        *host;     // neither its team nor its connection to the store is used
     const NodeLive    *engine;   // whose cores have to be idle; NULL: none
     double             seconds;  // CPU time of the search

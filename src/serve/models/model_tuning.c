@@ -73,6 +73,7 @@ static Err copy_search(ModelTuning *t, const ModelVersion *mv) {
                                 .source = {.name = mv->info.name, .root = root},
                                 .stamp = &t->stamp,
                                 .shapes = shapes,
+                                .weights = mv->shapes[0].prepared.program.weights,
                                 .host = mv->registry->o.host,
                                 .engine = mv->registry->o.engine,
                                 .seconds = model_tuning_seconds(mv, TUNE_BACKGROUND),
