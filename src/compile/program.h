@@ -46,13 +46,12 @@ struct Program {
     size_t             weight_bytes;    // packed weights, other constants, steps
     bool               shares_weights;  // with programs of other shapes
     bool               short_run;       // too short to use more than one thread
-    uint32_t
-        untuned;  // heavy steps with several versions that the store has no profile of, if asked
-    Operand *outputs;      // [graph outputs] OPERAND_NONE: computed by the interpreted tail
-    Operand *tail_inputs;  // [graph values] what the tail reads
-    bool    *done;         // [nodes] computed by steps; NULL: there is no tail
-    Program *branches;     // compiled branches of If nodes in the tail
-    uint32_t n_branches;
+    uint32_t           untuned;  // heavy steps with versions to choose from, not in the store
+    Operand           *outputs;  // [graph outputs] OPERAND_NONE: computed by the interpreted tail
+    Operand           *tail_inputs;  // [graph values] what the tail reads
+    bool              *done;         // [nodes] computed by steps; NULL: there is no tail
+    Program           *branches;     // compiled branches of If nodes in the tail
+    uint32_t           n_branches;
 };
 
 // The shaped graph must outlive the program. Constants are copied, or with `packed` shared: then

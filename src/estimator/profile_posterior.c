@@ -58,11 +58,11 @@ PosteriorRecord *profile_posterior_group(PosteriorGroup *groups, uint64_t key) {
     return &groups[at].record;
 }
 
-static double weight_of(const HypothesisTable *t, uint32_t base) {
+static double library_weight(const HypothesisTable *t) {
     double all = 0;
     for (uint32_t i = 0; i < t->n; i++)
         if (t->log_power[i] == 0) all += t->profiles->at[t->base[i]].weight;
-    return all > 0 ? t->profiles->at[base].weight / all : 1;
+    return all;
 }
 
 static double power_weight(const ProfilePosterior *p, uint32_t i) {
@@ -80,7 +80,9 @@ static void normalise(double *w, uint32_t n) {
 static void prior(const ProfilePosterior *p, const PosteriorQuery *q, double *w) {
     const HypothesisTable *t = &p->table;
     const PosteriorRecord *of = profile_posterior_find(p->tenants, q->traits.tenant);
-    for (uint32_t i = 0; i < t->n; i++) w[i] = weight_of(t, t->base[i]) * power_weight(p, i);
+    double                 all = library_weight(t);
+    for (uint32_t i = 0; i < t->n; i++)
+        w[i] = (all > 0 ? t->profiles->at[t->base[i]].weight / all : 1) * power_weight(p, i);
     normalise(w, t->n);
     for (uint32_t i = 0; of != NULL && i < t->n; i++) w[i] += p->params.tenant * of->log_like[i];
     if (q->class == PROFILE_NONE) return;

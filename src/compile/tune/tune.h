@@ -41,9 +41,8 @@ typedef struct TunePace {
 typedef struct TuneOptions {
     Team    *team;                              // threads to measure on
     uint32_t n_counts, counts[PROFILE_COUNTS];  // core counts, ascending
-    double
-        seconds;  // time budget of all layers together; with `pace` CPU time of the calling thread
-    size_t          l2_bytes;  // per core
+    double   seconds;   // budget of all layers together; with `pace` CPU time of the calling thread
+    size_t   l2_bytes;  // per core
     const Pressure *pressure;
     ProfileStore   *store;  // may be NULL
     ProgressSink    sink;
