@@ -93,8 +93,12 @@ static void test_settings(void **state) {
     (void)state;
     static const char *const sets[][3] = {
         {"attention=no"},
-        {"graph=static"},
-        {"graph=none"},
+        {"coordination=independent"},
+        {"coordination=arbitration", "epoch_s=300"},
+        {"coordination=graph"},
+        {"coordination=graph_rebids", "epoch_s=60"},
+        {"coordination=everything"},
+        {"coordination=auction", "epoch_s=300"},
         {"demand=fixed"},
         {"two_step=yes"},
         {"gpu_tasks=1"},
@@ -263,13 +267,13 @@ static void test_gang_of_a_small_type(void **state) {
 
 static void test_words(void **state) {
     (void)state;
-    static const char *const wrong[][2] = {{"graph=ring"}, {"demand=none"}};
+    static const char *const wrong[][2] = {{"coordination=ring"}, {"demand=none"}};
     ClusterCase              x = cluster_case_random(0, 3, 1, &arena);
     for (uint32_t k = 0; k < 2; k++) {
         MaifsCase     c = {.set = wrong[k]};
         ClusterResult r;
         assert_int_equal(maifs_case_run(&x, &c, &arena, &r), ERR_ARG);
-        assert_non_null(strstr(err_why(), k == 0 ? "dynamic, static and none" : "fixed"));
+        assert_non_null(strstr(err_why(), k == 0 ? "independent, arbitration" : "fixed"));
     }
 }
 

@@ -114,6 +114,32 @@ static void pair_server(Maifs *m, uint32_t server) {
     }
 }
 
+static bool has_pairs(const Maifs *m) { return maifs_has_net(m) && m->net.rank > 0; }
+
+void maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request) {
+    uint32_t rank = m->net.rank;
+    size_t   at = ((size_t)server * m->n_requests + request) * rank;
+    if (!has_pairs(m)) return;
+    for (uint32_t r = 0; r < rank; r++) {
+        m->granted[r] += (double)m->left[at + r];
+        m->granted[rank + r] += (double)m->right[at + r];
+    }
+}
+
+// Re-prices a server's claims: their pairs with what earlier rounds granted.
+static void add_granted(Maifs *m, uint32_t server) {
+    uint32_t rank = m->net.rank;
+    size_t   row = (size_t)server * m->n_requests;
+    for (uint32_t k = 0; k < m->n_requests; k++) {
+        const float *left = m->left + (row + k) * rank, *right = m->right + (row + k) * rank;
+        double       sum = 0;
+        if (m->give[row + k] == 0) continue;
+        for (uint32_t r = 0; r < rank; r++)
+            sum += (double)left[r] * m->granted[rank + r] + (double)right[r] * m->granted[r];
+        m->claim_payoff[row + k] += (float)(sum / 2);
+    }
+}
+
 void maifs_claim(Maifs *m) {
     CoordProblem p = {.agents = m->setup->n_servers,
                       .jobs = m->n_requests,
@@ -132,8 +158,11 @@ void maifs_claim(Maifs *m) {
                                           : (uint16_t)task_utility_units(&m->utilities[task],
                                                                          m->utilities[task].gpus);
     }
-    if (maifs_has_net(m) && m->net.rank > 0) {
-        for (uint32_t i = 0; i < p.agents; i++) pair_server(m, i);
+    if (has_pairs(m)) {
+        for (uint32_t i = 0; i < p.agents; i++) {
+            pair_server(m, i);
+            add_granted(m, i);
+        }
         p.rank = m->net.rank;
         p.left = m->left;
         p.right = m->right;
