@@ -45,6 +45,8 @@ struct Coordination {
     uint16_t *job, *give;
     float    *gain;        // over idling, divided by `scale`
     float    *score;       // gain plus messages
+    float    *factors;     // [entries][2][rank] left, then right, of pair payoffs
+    float    *reach;       // [n] the largest factor of an agent's entries
     float    *idle_score;  // [n]
     bool     *incomplete;  // claimed, but the job did not get enough units
 

@@ -7,39 +7,32 @@
 
 #include "policy/cluster/maifs/coord_int.h"
 
-static const float *factors_of(const Coordination *a, const float *of, uint32_t i, uint32_t entry) {
-    return of + ((size_t)a->agent_ids[i] * a->p->jobs + a->job[entry]) * a->p->rank;
+// left [rank], then right [rank].
+static const float *factors_of(const Coordination *a, uint32_t entry) {
+    return a->factors + (size_t)entry * 2 * a->p->rank;
 }
 
-static double number_or_0(float x) { return isfinite(x) ? (double)x : 0; }
-
-static void add_pairs(Coordination *a, uint32_t i, uint32_t entry, double sign) {
-    uint32_t rank = a->p->rank;
-    if (rank == 0 || entry == COORD_NONE) return;
-    const float *left = factors_of(a, a->p->left, i, entry);
-    const float *right = factors_of(a, a->p->right, i, entry);
-    for (uint32_t r = 0; r < rank; r++) {
-        a->pair_sums[r] += sign * number_or_0(left[r]);
-        a->pair_sums[rank + r] += sign * number_or_0(right[r]);
-    }
+static void add_pairs(Coordination *a, uint32_t entry, double sign) {
+    uint32_t wide = 2 * a->p->rank;
+    if (wide == 0 || entry == COORD_NONE) return;
+    const float *of = factors_of(a, entry);
+    for (uint32_t r = 0; r < wide; r++) a->pair_sums[r] += sign * (double)of[r];
 }
 
 static void sum_pairs(Coordination *a) {
     memset(a->pair_sums, 0, sizeof a->pair_sums);
-    for (uint32_t i = 0; i < a->n; i++) add_pairs(a, i, a->claim[i], 1);
+    for (uint32_t i = 0; i < a->n; i++) add_pairs(a, a->claim[i], 1);
 }
 
-// Payoff of an agent's claim with its pairs with all claims that are summed.
-static double worth_of(const Coordination *a, uint32_t i, uint32_t entry) {
+// Payoff of a claim with its pairs with all claims that are summed.
+static double worth_of(const Coordination *a, uint32_t entry) {
     uint32_t rank = a->p->rank;
     double   sum = 0;
     if (entry == COORD_NONE) return 0;
     if (rank == 0) return (double)a->gain[entry];
-    const float *left = factors_of(a, a->p->left, i, entry);
-    const float *right = factors_of(a, a->p->right, i, entry);
+    const float *left = factors_of(a, entry), *right = left + rank;
     for (uint32_t r = 0; r < rank; r++)
-        sum +=
-            number_or_0(left[r]) * a->pair_sums[rank + r] + number_or_0(right[r]) * a->pair_sums[r];
+        sum += (double)left[r] * a->pair_sums[rank + r] + (double)right[r] * a->pair_sums[r];
     return (double)a->gain[entry] + sum / (2 * a->scale);
 }
 
@@ -47,8 +40,8 @@ double coord_value(Coordination *a) {
     double sum = 0;
     memset(a->pair_sums, 0, sizeof a->pair_sums);
     for (uint32_t i = 0; i < a->n; i++) {
-        sum += worth_of(a, i, a->claim[i]);
-        add_pairs(a, i, a->claim[i], 1);
+        sum += worth_of(a, a->claim[i]);
+        add_pairs(a, a->claim[i], 1);
     }
     return sum;
 }
@@ -83,11 +76,11 @@ static bool in_place(const Coordination *a, uint32_t i, uint32_t claim, uint32_t
 }
 
 // Payoff of two agents' claims; neither is summed.
-static double both_worth(Coordination *a, uint32_t i, uint32_t x, uint32_t j, uint32_t y) {
-    double sum = worth_of(a, i, x);
-    add_pairs(a, i, x, 1);
-    sum += worth_of(a, j, y);
-    add_pairs(a, i, x, -1);
+static double both_worth(Coordination *a, uint32_t x, uint32_t y) {
+    double sum = worth_of(a, x);
+    add_pairs(a, x, 1);
+    sum += worth_of(a, y);
+    add_pairs(a, x, -1);
     return sum;
 }
 
@@ -96,31 +89,38 @@ static bool swap_claims(Coordination *a, uint32_t i, uint32_t j) {
     if (mine == its) return false;  // both idle
     if (mine != COORD_NONE && its != COORD_NONE && a->job[mine] == a->job[its]) return false;
     if (!in_place(a, i, its, &x) || !in_place(a, j, mine, &y)) return false;
-    add_pairs(a, i, mine, -1);
-    add_pairs(a, j, its, -1);
-    bool better = both_worth(a, i, x, j, y) > both_worth(a, i, mine, j, its) + 1e-9;
+    add_pairs(a, mine, -1);
+    add_pairs(a, its, -1);
+    bool better = both_worth(a, x, y) > both_worth(a, mine, its) + 1e-9;
     if (better) {
         a->claim[i] = x;
         a->claim[j] = y;
     }
-    add_pairs(a, i, a->claim[i], 1);
-    add_pairs(a, j, a->claim[j], 1);
+    add_pairs(a, a->claim[i], 1);
+    add_pairs(a, a->claim[j], 1);
     return better;
+}
+
+// The most that pairs can add to a claim of agent i.
+static double most_of_pairs(const Coordination *a, uint32_t i) {
+    double sum = 0;
+    for (uint32_t r = 0; r < 2 * a->p->rank; r++) sum += fabs(a->pair_sums[r]);
+    return sum * (double)a->reach[i] / (2 * a->scale) * 1.0001;
 }
 
 // The open job outside gangs, or idling, with the largest payoff above that of `old`.
 static uint32_t best_change(const Coordination *a, uint32_t i, uint32_t old, double *most) {
     uint32_t best = old;
-    *most = worth_of(a, i, old) + 1e-9;
+    double   pairs = most_of_pairs(a, i);
+    *most = worth_of(a, old) + 1e-9;
     if (*most < 0) {
         *most = 0;
         best = COORD_NONE;
     }
     for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
         if (a->closed[a->job[e]] || a->give[e] < coord_need(a, e)) continue;
-        if (a->p->rank == 0 && !((double)a->gain[e] > *most))
-            break;  // sorted: no later entry gains more
-        double worth = worth_of(a, i, e);
+        if ((double)a->gain[e] + pairs <= *most) break;  // sorted: no later entry is worth more
+        double worth = worth_of(a, e);
         if (!(worth > *most)) continue;
         *most = worth;
         best = e;
@@ -132,9 +132,9 @@ static bool change_claim(Coordination *a, uint32_t i) {
     uint32_t old = a->claim[i];
     double   most;
     if (old != COORD_NONE && a->give[old] < coord_need(a, old)) return false;
-    add_pairs(a, i, old, -1);
+    add_pairs(a, old, -1);
     a->claim[i] = best_change(a, i, old, &most);
-    add_pairs(a, i, a->claim[i], 1);
+    add_pairs(a, a->claim[i], 1);
     if (a->claim[i] == old) return false;
     if (old != COORD_NONE) a->closed[a->job[old]] = false;
     if (a->claim[i] != COORD_NONE) a->closed[a->job[a->claim[i]]] = true;
@@ -164,7 +164,8 @@ static bool grant_best(Coordination *a) {
     uint32_t agent = COORD_NONE, entry = COORD_NONE;
     double   best = 0, most;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->claim[i] != COORD_NONE) continue;
+        if (a->claim[i] != COORD_NONE || a->first[i] == a->first[i + 1]) continue;
+        if ((double)a->gain[a->first[i]] + most_of_pairs(a, i) <= best) continue;
         uint32_t e = best_change(a, i, COORD_NONE, &most);
         if (e == COORD_NONE || !(most > best)) continue;
         best = most;
@@ -174,7 +175,7 @@ static bool grant_best(Coordination *a) {
     if (agent == COORD_NONE) return false;
     a->claim[agent] = entry;
     a->closed[a->job[entry]] = true;
-    add_pairs(a, agent, entry, 1);
+    add_pairs(a, entry, 1);
     return true;
 }
 

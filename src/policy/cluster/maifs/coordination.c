@@ -15,7 +15,9 @@ static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve
     a->gain = carve(from, float, entries);
     a->score = carve(from, float, entries);
     a->incomplete = carve(from, bool, entries);
+    a->factors = carve(from, float, entries * 2 * COORD_RANK);
     a->idle_score = carve(from, float, agents);
+    a->reach = carve(from, float, agents);
     a->gang_first = carve(from, uint32_t, jobs + 1);
     a->gang_agent = carve(from, uint32_t, entries);
     a->gang_entry = carve(from, uint32_t, entries);
@@ -122,6 +124,16 @@ static void find_agents(Coordination *a) {
     a->scale = scale;
 }
 
+static void copy_factors(Coordination *a, uint32_t i, uint32_t entry, size_t at) {
+    const CoordProblem *p = a->p;
+    float              *to = a->factors + (size_t)entry * 2 * p->rank;
+    for (uint32_t r = 0; r < p->rank; r++) {
+        to[r] = finite_or(p->left[at * p->rank + r], 0);
+        to[p->rank + r] = finite_or(p->right[at * p->rank + r], 0);
+        a->reach[i] = fmaxf(a->reach[i], fmaxf(fabsf(to[r]), fabsf(to[p->rank + r])));
+    }
+}
+
 // An agent's entries. A negative gain is useful only in a gang or with pair payoffs.
 static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     const CoordProblem *p = a->p;
@@ -133,11 +145,13 @@ static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
         if (gain > 0 || !alone || p->rank > 0) a->keys[n++] = packed_key_descending(gain, k);
     }
     packed_keys_sort(a->keys, n);
+    a->reach[i] = 0;
     for (uint32_t e = 0; e < n; e++, at++) {
         uint32_t k = packed_key_tie(a->keys[e]);
         a->job[at] = (uint16_t)k;
         a->give[at] = p->give[(size_t)id * p->jobs + k];
         a->gain[at] = gain_of(p, id, k) / (float)a->scale;
+        copy_factors(a, i, at, (size_t)id * p->jobs + k);
     }
     a->first[i + 1] = at;
 }

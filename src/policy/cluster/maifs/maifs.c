@@ -59,12 +59,14 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t requests, Carve
     m->n_offers = carve(from, uint32_t, s->n_servers);
     m->features = carve(from, float, each *MAIFS_OFFER);
     m->at = carve(from, MaifsOfferAt, each);
+    m->offer_payoff = carve(from, float, claims);
     m->claim_payoff = carve(from, float, claims);
     m->give = carve(from, uint16_t, claims);
     m->best = carve(from, uint32_t, claims);
     m->need = carve(from, uint16_t, requests);
     m->idle = carve(from, float, s->n_servers);
     m->claims = carve(from, uint32_t, s->n_servers);
+    m->changed = carve(from, bool, s->n_servers);
     m->liked = carve(from, uint32_t, s->n_servers);
 }
 

@@ -115,7 +115,9 @@ typedef struct Maifs {
     MaifsOfferAt *at;
     // Input and result of coordination.
     Coordination *coord;
+    float        *offer_payoff;                        // [n_servers][n_requests] of the best offer
     float        *claim_payoff, *idle, *left, *right;  // [n_servers][n_requests], pairs [][][rank]
+    bool         *changed;              // [n_servers] its offers, since its best ones were found
     bool         *paired;               // [n_servers][n_requests] left, right are set
     float        *pairs;                // [2][n_requests][rank] of one server
     double    granted[2 * COORD_RANK];  // sums of left, then right, of the claims granted so far
