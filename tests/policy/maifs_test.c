@@ -167,6 +167,25 @@ static void test_same_seed_same_bytes(void **state) {
         }
 }
 
+static void test_rounds_keep_what_a_full_computation_finds(void **state) {
+    (void)state;
+    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++)
+        for (uint32_t seed = 0; seed < 6; seed++) {
+            size_t        mark = arena.used;
+            ClusterCase   x = cluster_case_random(CLUSTER_CASE_PROFILES | CLUSTER_CASE_WIDE, JOBS,
+                                                  700 + seed, &arena);
+            MaifsCase     c = {.mind = mind, .seed = seed};
+            ClusterResult r[2];
+            for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
+            for (uint32_t all = 0; all < 2; all++) {
+                c.recompute = all > 0;
+                all_end(&x, &c, &r[all]);
+            }
+            assert_memory_equal(r[0].ends, r[1].ends, JOBS * sizeof *r[0].ends);
+            arena_rewind(&arena, mark);
+        }
+}
+
 // Different servers and every job with a class, so that no two servers are equal for a job.
 static ClusterCase unlike(uint64_t seed, bool turned) {
     static const char *const types[] = {"v100", "p100", "a10", "a100"};
@@ -283,6 +302,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_rounds_keep_what_a_full_computation_finds),
         cmocka_unit_test(test_order_of_servers),
         cmocka_unit_test(test_no_worse_than_plain),
         cmocka_unit_test(test_gang_of_a_small_type),

@@ -55,9 +55,10 @@ typedef struct MaifsExplored {  // the offer an exploring agent took, and the on
 } MaifsExplored;
 
 typedef struct MaifsLoaded {
-    const float *w;        // of the default network; NULL: rules instead
-    float        epsilon;  // training: probability that an agent explores
-    bool         record;   // training: offers taken while exploring are kept
+    const float *w;          // of the default network; NULL: rules instead
+    float        epsilon;    // training: probability that an agent explores
+    bool         record;     // training: offers taken while exploring are kept
+    bool         recompute;  // tests: nothing is kept from one round to the next
 } MaifsLoaded;
 
 typedef struct JointClaim {  // all claims on one request

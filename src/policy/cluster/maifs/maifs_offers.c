@@ -143,7 +143,7 @@ static void add_granted(Maifs *m, uint32_t server) {
 // The payoffs that coordination sees.
 static void set_claims(Maifs *m, uint32_t server) {
     size_t row = (size_t)server * m->n_requests;
-    if (m->changed[server]) best_offers(m, server);
+    if (m->changed[server] || m->loaded->recompute) best_offers(m, server);
     memcpy(m->claim_payoff + row, m->offer_payoff + row, m->n_requests * sizeof *m->claim_payoff);
     m->changed[server] = false;
     m->idle[server] = 0;
