@@ -6,7 +6,7 @@
 #include "base/stats.h"
 #include "tests/policy/coordination_case.h"
 
-enum { RUNS = 200 };
+enum { RUNS = 60 };
 
 static CoordCase made;
 static uint32_t  claims[CASE_AGENTS];
