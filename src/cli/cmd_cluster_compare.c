@@ -6,14 +6,14 @@
 #include "eval/cluster_compare.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { OWN_ROWS = 7 };
+enum { OWN_ROWS = 8 };
 static const char usual_subject[] = "maifs";
 
 typedef struct Options {
     CompareArgs         common;
     ClusterScenarioArgs scenario;
     ArgList             sets;
-    const char         *subject;
+    const char         *subject, *ladder;
     int64_t             seeds, seed;
     double              error;
     bool                ablate, untimed;
@@ -34,7 +34,8 @@ static Err read_params(const Options *o, Arena *a, ClusterCompareParams *p) {
 
 static Err choose(const Options *o, Arena *a, PolicyChoices *c, const char **subject) {
     TRY(policy_choices_read(TIER_CLUSTER, o->common.policies, &o->sets, a, c));
-    if (o->ablate) TRY(policy_choices_ablate(a, c));
+    if (o->ablate) TRY(policy_choices_variants(a, "parts", c));
+    if (o->ladder != NULL) TRY(policy_choices_variants(a, o->ladder, c));
     *subject = o->subject != NULL ? o->subject : usual_subject;
     if (policy_choices_find(c, *subject) != NULL) return ERR_OK;
     if (o->subject != NULL)
@@ -73,6 +74,8 @@ int cmd_cluster_compare(const Command *c, int argc, char **argv) {
           "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
          {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
          {"ablate", ARG_FLAG, &o.ablate, NULL, "also maifs without each of its parts", 0, 0},
+         {"ladder", ARG_TEXT, &o.ladder, "NAME",
+          "also variants of maifs, part by part: coordination", 0, 0},
          {"no-clock", ARG_FLAG, &o.untimed, NULL,
           "do not time decisions: the same seeds give the same bytes", 0, 0},
     };

@@ -158,33 +158,48 @@ const PolicyChoice *policy_choices_find(const PolicyChoices *c, const char *labe
     return NULL;
 }
 
-static const struct Ablation {
-    const char *policy, *setting;
-} ablations[] = {
-#define X(policy, setting) {policy, setting},
+static const struct Variant {
+    const char *group, *policy, *settings;
+} variants[] = {
+#define X(group, policy, settings) {group, policy, settings},
 #include "eval/cluster_ablation.def"
 #undef X
-    {NULL, NULL},
 };
 
-Err policy_choices_ablate(Arena *a, PolicyChoices *c) {
+static Err set_all(Settings *s, const char *words, Arena *a) {
+    char *at = arena_str(a, words), *rest = NULL;
+    for (char *one = strtok_r(at, " ", &rest); one != NULL; one = strtok_r(NULL, " ", &rest))
+        TRY(settings_set(s, one));
+    return ERR_OK;
+}
+
+static Err add_variant(Arena *a, PolicyChoices *c, const struct Variant *x,
+                       const PolicyChoice *whole) {
+    if (c->n == POLICY_CHOICES) return err_set(ERR_LIMIT, "too many policies");
+    PolicyChoice *part = &c->at[c->n++];
+    *part = *whole;
+    part->label = arena_printf(a, "%s %s", x->policy, x->settings);
+    part->part_of = whole->info.name;
+    part->settings = arena_alloc(a, 1, whole->info.settings_size, 16);
+    memcpy(part->settings, whole->settings, whole->info.settings_size);
+    Settings s = policy_choice_settings(part, a);
+    Err      e = set_all(&s, x->settings, a);
+    return e == ERR_OK ? e : err_add(ERR_ARG, "%s", part->label);
+}
+
+Err policy_choices_variants(Arena *a, const char *group, PolicyChoices *c) {
     uint32_t before = c->n;
-    for (const struct Ablation *x = ablations; x->policy != NULL; x++) {
-        const PolicyChoice *whole = policy_choices_find(c, x->policy);
-        if (whole == NULL) continue;
-        if (c->n == POLICY_CHOICES) return err_set(ERR_LIMIT, "too many policies");
-        PolicyChoice *part = &c->at[c->n++];
-        *part = *whole;
-        part->label = arena_printf(a, "%s %s", x->policy, x->setting);
-        part->part_of = whole->info.name;
-        part->settings = arena_alloc(a, 1, whole->info.settings_size, 16);
-        memcpy(part->settings, whole->settings, whole->info.settings_size);
-        Settings s = policy_choice_settings(part, a);
-        Err      e = settings_set(&s, x->setting);
-        if (e != ERR_OK) return err_add(ERR_ARG, "--ablate %s", part->label);
+    bool     known = false;
+    for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
+        const struct Variant *x = &variants[k];
+        const PolicyChoice   *whole = policy_choices_find(c, x->policy);
+        if (strcmp(x->group, group) != 0) continue;
+        known = true;
+        if (whole != NULL) TRY(add_variant(a, c, x, whole));
     }
+    if (!known) return err_set(ERR_ARG, "%s: no such ladder; there is coordination", group);
     if (c->n == before)
-        return err_set(ERR_ARG, "--ablate: no policy that takes part has parts to take away");
+        return err_set(ERR_ARG, "%s: no policy that takes part has parts to take away", group);
     return ERR_OK;
 }
 

@@ -46,8 +46,8 @@ MUST_USE Err policy_choices_read(Tier t, const char *list, const ArgList *sets, 
 // The same of --policy, which names one.
 MUST_USE Err policy_choice_read(Tier t, const char *name, const ArgList *sets, Arena *a,
                                 PolicyChoice *out);
-// Adds the variants of eval/cluster_ablation.def.
-MUST_USE Err        policy_choices_ablate(Arena *a, PolicyChoices *c);
+// Adds a group of the variants in eval/cluster_ablation.def.
+MUST_USE Err        policy_choices_variants(Arena *a, const char *group, PolicyChoices *c);
 const PolicyChoice *policy_choices_find(const PolicyChoices *c, const char *label);  // or NULL
 Settings            policy_choice_settings(const PolicyChoice *c, Arena *a);
 

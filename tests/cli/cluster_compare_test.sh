@@ -20,7 +20,7 @@ expect 2 cluster compare --seeds 0; says "whole number"; quiet
 expect 2 cluster compare --set fifo.strange=1; says "strange"; quiet
 expect 2 cluster compare --max-duration 1; says "no job is left"; quiet
 expect 2 cluster compare --trace openb_small --policies fifo,synergy_tune; says "synergy_tune: synergy needs jobs with whole GPUs"; quiet
-expect 2 cluster compare --policies maifs --set maifs.graph=star; says "there are dynamic, static and none"; quiet
+expect 2 cluster compare --policies maifs --set maifs.coordination=star; says "there are independent, arbitration"; quiet
 expect 2 cluster compare --policies maifs --set maifs.demand=much; says "there are fungible and fixed"; quiet
 expect 1 cluster compare --trace philly; says "shipped trace (openb_small, philly_small)"; quiet
 expect 1 cluster compare --trace "$dir/absent.csv"; says "absent.csv"; quiet
@@ -86,6 +86,11 @@ prints "^without synergy_fair: synergy needs jobs with whole GPUs"
 expect 0 cluster compare --policies srtf,maifs --ablate --jobs 60 --seeds 2 --no-clock --json
 json "$dir/out" "d['champion'] == 'maifs' and [p['policy'] for p in d['cells'][0]['policies']][:3] == ['srtf', 'maifs', 'maifs attention=false']"
 json "$dir/out" "all(p['part_of'] == 'maifs' for p in d['cells'][0]['policies'][2:]) and d['cells'][0]['best_jct']['policy'] == 'srtf'"
+
+expect 2 cluster compare --policies maifs --ladder tower; says "there is coordination"; quiet
+expect 0 cluster compare --policies maifs --ladder coordination --jobs 60 --seeds 1 --no-clock --json
+json "$dir/out" "[p['policy'] for p in d['cells'][0]['policies']][1:3] == ['maifs coordination=independent', 'maifs coordination=arbitration']"
+json "$dir/out" "all(p['seeds'][0]['jobs'] == 60 for p in d['cells'][0]['policies']) and len(d['cells'][0]['policies']) == 19"
 
 # A cluster from a file; whole traces; times as they are.
 { echo sn,cpu_milli,memory_mib,gpu,model; for i in 1 2 3 4; do echo "n$i,96000,786432,8,V100M32"; done; } >"$dir/nodes.csv"

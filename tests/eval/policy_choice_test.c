@@ -90,14 +90,17 @@ static void test_ablations_are_parts_with_settings_of_their_own(void **state) {
     ArgList none = {0};
     (void)state;
     assert_int_equal(policy_choices_read(TIER_CLUSTER, "maifs", &none, &arena, &c), ERR_OK);
-    assert_int_equal(policy_choices_ablate(&arena, &c), ERR_OK);
+    assert_int_equal(policy_choices_variants(&arena, "parts", &c), ERR_OK);
     assert_true(c.n > 1);
     assert_string_equal(c.at[1].part_of, "maifs");
     assert_string_equal(c.at[1].label, "maifs attention=false");
     assert_ptr_equal(c.at[1].policy, c.at[0].policy);
     assert_ptr_not_equal(c.at[1].settings, c.at[0].settings);
+    assert_int_equal(policy_choices_variants(&arena, "coordination", &c), ERR_OK);
+    assert_string_equal(c.at[c.n - 1].label, "maifs epoch_s=300 coordination=everything");
+    assert_int_equal(policy_choices_variants(&arena, "tower", &c), ERR_ARG);
     assert_int_equal(policy_choices_read(TIER_CLUSTER, "fifo", &none, &arena, &c), ERR_OK);
-    assert_int_equal(policy_choices_ablate(&arena, &c), ERR_ARG);
+    assert_int_equal(policy_choices_variants(&arena, "parts", &c), ERR_ARG);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

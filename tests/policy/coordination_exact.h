@@ -23,18 +23,16 @@ static inline double exact_pair(const CoordProblem *p, uint32_t i, uint32_t k, u
     return sum / 2;
 }
 
-// Payoff of claims, of idling for the others, and of pairs along the graph of the last decision.
-static inline double coord_value(const Coordination *a, const CoordProblem *p,
-                                 const uint32_t *claims) {
+// Payoff of claims, of idling for the others, and of all pairs of claims.
+static inline double exact_value(const CoordProblem *p, const uint32_t *claims) {
     double sum = 0;
     for (uint32_t i = 0; i < p->agents; i++)
         sum += (claims[i] == COORD_NONE ? finite_or_0(p->idle[i])
                                         : (double)p->payoff[(size_t)i * p->jobs + claims[i]]);
-    for (uint32_t e = 0; e < a->n_edges && p->rank > 0; e++) {
-        uint32_t x = a->agent_ids[a->edges[e].a], y = a->agent_ids[a->edges[e].b];
-        if (claims[x] == COORD_NONE || claims[y] == COORD_NONE) continue;
-        sum += exact_pair(p, x, claims[x], y, claims[y]);
-    }
+    for (uint32_t i = 0; i < p->agents && p->rank > 0; i++)
+        for (uint32_t j = i + 1; j < p->agents; j++)
+            if (claims[i] != COORD_NONE && claims[j] != COORD_NONE)
+                sum += exact_pair(p, i, claims[i], j, claims[j]);
     return sum;
 }
 
@@ -110,15 +108,15 @@ static inline bool exact_legal(const CoordProblem *p, const uint32_t *claims) {
     return true;
 }
 
-// The best of all (jobs + 1)^agents answers, as coord_value counts.
-static inline double exact_coordination(const Coordination *a, const CoordProblem *p) {
+// The best of all (jobs + 1)^agents answers, as exact_value counts.
+static inline double exact_coordination(const CoordProblem *p) {
     uint32_t claims[16], digits[16] = {0};
     double   best = -INFINITY;
     for (;;) {
         for (uint32_t i = 0; i < p->agents; i++)
             claims[i] = digits[i] == p->jobs ? COORD_NONE : digits[i];
         if (exact_legal(p, claims)) {
-            double value = coord_value(a, p, claims);
+            double value = exact_value(p, claims);
             best = value > best ? value : best;
         }
         uint32_t i = 0;

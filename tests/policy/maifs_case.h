@@ -13,7 +13,8 @@ typedef void MaifsWatch(void *self, const ClusterView *v, const void *state);
 
 typedef struct MaifsCase {
     MaifsMind          mind;
-    const char *const *set;  // ends with NULL; or NULL
+    bool               recompute;  // nothing is kept from one round to the next
+    const char *const *set;        // ends with NULL; or NULL
     uint64_t           seed;
     MaifsWatch        *watch;
     void (*after)(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n);
@@ -55,5 +56,9 @@ static inline Err maifs_case_run(const ClusterCase *x, const MaifsCase *c, Arena
         run.loaded = maifs_case_mind(c, a);
     else
         TRY(p->load(&setup, s.values, a, &run.loaded));
+    MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
+    *l = *(const MaifsLoaded *)run.loaded;
+    l->recompute = c->recompute;
+    run.loaded = l;
     return cluster_simulate(&run, a, out);
 }

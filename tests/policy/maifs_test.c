@@ -93,8 +93,12 @@ static void test_settings(void **state) {
     (void)state;
     static const char *const sets[][3] = {
         {"attention=no"},
-        {"graph=static"},
-        {"graph=none"},
+        {"coordination=independent"},
+        {"coordination=arbitration", "epoch_s=300"},
+        {"coordination=graph"},
+        {"coordination=graph_rebids", "epoch_s=60"},
+        {"coordination=everything"},
+        {"coordination=auction", "epoch_s=300"},
         {"demand=fixed"},
         {"two_step=yes"},
         {"gpu_tasks=1"},
@@ -159,6 +163,25 @@ static void test_same_seed_same_bytes(void **state) {
             all_end(&x, &c, &a);
             all_end(&x, &c, &b);
             assert_memory_equal(a.ends, b.ends, JOBS * sizeof *a.ends);
+            arena_rewind(&arena, mark);
+        }
+}
+
+static void test_rounds_keep_what_a_full_computation_finds(void **state) {
+    (void)state;
+    for (MaifsMind mind = MAIFS_RULES; mind < MAIFS_MINDS; mind++)
+        for (uint32_t seed = 0; seed < 6; seed++) {
+            size_t        mark = arena.used;
+            ClusterCase   x = cluster_case_random(CLUSTER_CASE_PROFILES | CLUSTER_CASE_WIDE, JOBS,
+                                                  700 + seed, &arena);
+            MaifsCase     c = {.mind = mind, .seed = seed};
+            ClusterResult r[2];
+            for (uint32_t i = 0; i < JOBS; i++) x.jobs.at[i].submit /= 20;  // so that many wait
+            for (uint32_t all = 0; all < 2; all++) {
+                c.recompute = all > 0;
+                all_end(&x, &c, &r[all]);
+            }
+            assert_memory_equal(r[0].ends, r[1].ends, JOBS * sizeof *r[0].ends);
             arena_rewind(&arena, mark);
         }
 }
@@ -263,13 +286,13 @@ static void test_gang_of_a_small_type(void **state) {
 
 static void test_words(void **state) {
     (void)state;
-    static const char *const wrong[][2] = {{"graph=ring"}, {"demand=none"}};
+    static const char *const wrong[][2] = {{"coordination=ring"}, {"demand=none"}};
     ClusterCase              x = cluster_case_random(0, 3, 1, &arena);
     for (uint32_t k = 0; k < 2; k++) {
         MaifsCase     c = {.set = wrong[k]};
         ClusterResult r;
         assert_int_equal(maifs_case_run(&x, &c, &arena, &r), ERR_ARG);
-        assert_non_null(strstr(err_why(), k == 0 ? "dynamic, static and none" : "fixed"));
+        assert_non_null(strstr(err_why(), k == 0 ? "independent, arbitration" : "fixed"));
     }
 }
 
@@ -279,6 +302,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_rounds_keep_what_a_full_computation_finds),
         cmocka_unit_test(test_order_of_servers),
         cmocka_unit_test(test_no_worse_than_plain),
         cmocka_unit_test(test_gang_of_a_small_type),

@@ -1,29 +1,42 @@
-// From scores to claims: arbitration with re-bids, built gangs, and local search.
+// From scores to claims: arbitration with re-bids, and built gangs.
 //
 // Arbitration grants a job to the best-scoring agents until it has what it needs; a job without
-// enough units is granted to none, and losers bid again for the remaining jobs.
+// enough units is granted to none, and losers may bid again for the remaining jobs.
 #include <math.h>
 #include <string.h>
 
+#include "learn/activation.h"
 #include "policy/cluster/maifs/coord_int.h"
 
-static uint32_t best_entry(const Coordination *a, uint32_t i) {
+// -log of an exponential: added to scores, the largest sum is a draw by their softmax.
+static float gumbel(Rng *rng) {
+    return 0 - repro_log(0 - repro_log((rng_unit(rng) * 0.9999f + 0.00005f)));
+}
+
+// The best claim that beats idling, or one drawn of those.
+static uint32_t bid_of(Coordination *a, uint32_t i, bool drawn) {
     uint32_t best = COORD_NONE;
-    float    score = a->idle_score[i];
-    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
-        if (a->score[e] > score && !a->closed[a->job[e]] && !a->incomplete[e]) {
-            best = e;
-            score = a->score[e];
-        }
+    float    most = -INFINITY;
+    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
+        float score = a->score[e];
+        if (!(score > a->idle_score[i]) || a->closed[a->job[e]] || a->incomplete[e]) continue;
+        if (drawn) score += a->params.draw * gumbel(&a->rng);
+        if (!(score > most)) continue;
+        best = e;
+        most = score;
+    }
     return best;
 }
 
-static uint32_t collect_bids(Coordination *a) {
+static uint32_t collect_bids(Coordination *a, uint32_t parts) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->claim[i] != COORD_NONE) continue;
-        a->bid[i] = best_entry(a, i);
-        if (a->bid[i] != COORD_NONE) a->keys[n++] = packed_key_descending(a->score[a->bid[i]], i);
+        a->bid[i] = bid_of(a, i, (parts & COORD_DRAWN) != 0);
+        if (a->bid[i] == COORD_NONE) continue;
+        float rank =
+            (parts & COORD_UNRANKED) != 0 ? 0 - (float)a->agent_ids[i] : a->score[a->bid[i]];
+        a->keys[n++] = packed_key_descending(rank, i);
     }
     packed_keys_sort(a->keys, n);
     return n;
@@ -64,12 +77,13 @@ static void withdraw_unserved(Coordination *a, uint32_t n) {
     }
 }
 
-void coord_arbitrate(Coordination *a, uint32_t rebids) {
+void coord_arbitrate(Coordination *a, uint32_t parts) {
+    uint32_t rebids = (parts & COORD_REBIDS) != 0 ? a->params.rebids : 0;
     memset(a->claim, 0xff, a->n * sizeof *a->claim);
     memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
     memset(a->incomplete, 0, a->first[a->n] * sizeof *a->incomplete);
     for (uint32_t round = 0; round <= rebids; round++) {
-        uint32_t n = collect_bids(a);
+        uint32_t n = collect_bids(a, parts);
         if (n == 0) return;
         grant(a, n);
         withdraw_unserved(a, n);
@@ -204,102 +218,4 @@ void coord_gangs(Coordination *a) {
     auction_run(&a->auction, &m, a->taken, (double)a->params.step);
     for (uint32_t i = 0; i < a->n; i++)
         if (a->auction.won[i] != AUCTION_NONE) a->claim[i] = a->single_entry[a->auction.won[i]];
-}
-
-// Local search along the graph: neighbours swap claims, one of them perhaps idle, and agents change
-// to open jobs while the total payoff grows and every job stays served.
-
-enum { SWEEPS = 4 };
-
-static uint32_t entry_of(const Coordination *a, uint32_t i, uint32_t job) {
-    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++)
-        if (a->job[e] == job) return e;
-    return COORD_NONE;
-}
-
-// Payoff of an agent's claim with all pairs except the one with agent `but`.
-static double worth_of(const Coordination *a, uint32_t i, uint32_t entry, uint32_t but) {
-    if (entry == COORD_NONE) return 0;
-    double sum = (double)a->gain[entry];
-    for (uint32_t arc = a->arc_first[i]; arc < a->arc_first[i + 1] && a->p->rank > 0; arc++) {
-        uint32_t j = a->arcs[arc].to, its = a->claim[j];
-        if (j != but && its != COORD_NONE) sum += coord_pair(a, i, a->job[entry], j, a->job[its]);
-    }
-    return sum;
-}
-
-// The job keeps enough units and no needless claim when entry `in` replaces `out`.
-static bool stays_served(const Coordination *a, uint32_t out, uint32_t in) {
-    uint32_t need = coord_need(a, out), got = a->give[in], least = got;
-    if (a->give[out] >= need) return got >= need;
-    for (uint32_t i = 0; i < a->n; i++) {
-        uint32_t e = a->claim[i];
-        if (e == COORD_NONE || e == out || a->job[e] != a->job[out]) continue;
-        got += a->give[e];
-        least = a->give[e] < least ? a->give[e] : least;
-    }
-    return got >= need && got - least < need;
-}
-
-// The entry of agent i that replaces another's claim.
-static bool in_place(const Coordination *a, uint32_t i, uint32_t claim, uint32_t *entry) {
-    *entry = COORD_NONE;
-    if (claim == COORD_NONE) return true;
-    *entry = entry_of(a, i, a->job[claim]);
-    return *entry != COORD_NONE && stays_served(a, claim, *entry);
-}
-
-static bool swap_claims(Coordination *a, uint32_t i, uint32_t j) {
-    uint32_t mine = a->claim[i], its = a->claim[j], x, y;
-    if (mine == its) return false;  // both idle
-    if (mine != COORD_NONE && its != COORD_NONE && a->job[mine] == a->job[its]) return false;
-    if (!in_place(a, i, its, &x) || !in_place(a, j, mine, &y)) return false;
-    double now = worth_of(a, i, mine, j) + worth_of(a, j, its, i);
-    double then = worth_of(a, i, x, j) + worth_of(a, j, y, i);
-    if (mine != COORD_NONE && its != COORD_NONE && a->p->rank > 0) {
-        now += coord_pair(a, i, a->job[mine], j, a->job[its]);
-        then += coord_pair(a, i, a->job[x], j, a->job[y]);
-    }
-    if (!(then > now + 1e-9)) return false;
-    a->claim[i] = x;
-    a->claim[j] = y;
-    return true;
-}
-
-// An agent outside gangs changes to the open job, or to idle, with the largest payoff.
-static bool change_claim(Coordination *a, uint32_t i) {
-    uint32_t old = a->claim[i], best = old;
-    if (old != COORD_NONE && a->give[old] < coord_need(a, old)) return false;
-    double most = worth_of(a, i, old, COORD_NONE) + 1e-9;
-    if (most < 0) {
-        most = 0;
-        best = COORD_NONE;
-    }
-    for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
-        if (a->closed[a->job[e]] || a->give[e] < coord_need(a, e)) continue;
-        if (a->p->rank == 0 && !((double)a->gain[e] > most))
-            break;  // sorted: no later entry gains more
-        double worth = worth_of(a, i, e, COORD_NONE);
-        if (!(worth > most)) continue;
-        most = worth;
-        best = e;
-    }
-    if (best == old) return false;
-    if (old != COORD_NONE) a->closed[a->job[old]] = false;
-    if (best != COORD_NONE) a->closed[a->job[best]] = true;
-    a->claim[i] = best;
-    return true;
-}
-
-void coord_improve(Coordination *a) {
-    memset(a->closed, 0, a->p->jobs * sizeof *a->closed);
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->claim[i] != COORD_NONE) a->closed[a->job[a->claim[i]]] = true;
-    bool changed = true;
-    for (uint32_t sweep = 0; sweep < SWEEPS && changed; sweep++) {
-        changed = false;
-        for (uint32_t e = 0; e < a->n_edges; e++)
-            changed |= swap_claims(a, a->edges[e].a, a->edges[e].b);
-        for (uint32_t i = 0; i < a->n; i++) changed |= change_claim(a, i);
-    }
 }

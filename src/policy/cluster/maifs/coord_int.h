@@ -1,21 +1,20 @@
 // Coordination, internally: agents with a possible claim, their entries, the graph, and claims in
 // progress. coordination.c: set-up and result; coord_graph.c: graph and messages; coord_claims.c:
-// claims.
+// arbitration and gangs; coord_search.c: local search and pair payoffs.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "policy/cluster/maifs/auction.h"
 #include "policy/cluster/maifs/coordination.h"
 
 enum {
-    CHOICES = 12,       // of an agent that messages are about: idle first, then claims
-    CHOICES_PLAIN = 9,  // any claims; the rest is kept for claims in gangs
+    CHOICES = 24,        // of an agent that messages are about: idle first, then claims
+    CHOICES_PLAIN = 20,  // any claims; the rest is kept for claims in gangs
 };
-
-enum { COORD_WIDE = 2 * COORD_RANK };
 
 typedef struct CoordEdge {
     uint32_t a, b;  // a < b
@@ -30,16 +29,12 @@ typedef struct CoordMatch {  // of a neighbour's choice with one of ours
     uint32_t of;  // our choice on the same job, or 0
 } CoordMatch;
 
-typedef struct CoordNeighbor {  // a candidate for an edge
-    float    weight;
-    uint32_t agent;
-} CoordNeighbor;
-
 struct Coordination {
     CoordParams         params;
     CoordStats          stats;
     const CoordProblem *p;  // valid during a decision
-    uint32_t            most_agents, most_jobs, most_arcs;
+    uint32_t            most_agents, most_jobs;
+    Rng                 rng;
     uint32_t            n;          // agents with a possible claim, largest gain first
     uint32_t           *agent_ids;  // [n] in the problem
     double              scale;      // the largest gain
@@ -50,6 +45,8 @@ struct Coordination {
     uint16_t *job, *give;
     float    *gain;        // over idling, divided by `scale`
     float    *score;       // gain plus messages
+    float    *factors;     // [entries][2][rank] left, then right, of pair payoffs
+    float    *reach;       // [n] the largest factor of an agent's entries
     float    *idle_score;  // [n]
     bool     *incomplete;  // claimed, but the job did not get enough units
 
@@ -65,50 +62,54 @@ struct Coordination {
     double   *profit;  // [n] of an agent in the auction
     bool     *taken;   // [n] by a built gang
 
-    uint32_t *n_choices;       // [n] with idle
-    uint32_t *choice;          // [n][CHOICES] entries; [0] is idle
-    float    *side;            // [n][2 * rank][CHOICES] left, then right of the problem
-    float    *sum, *best_sum;  // [n][CHOICES] gain plus messages
+    uint32_t *n_choices;  // [n] with idle
+    uint32_t *choice;     // [n][CHOICES] entries; [0] is idle
+    float    *sum;        // [n][CHOICES] gain plus messages
+    float    *chance;     // [n][CHOICES] probability of the claim
 
     uint32_t    n_edges, n_arcs;
     CoordEdge  *edges;
     uint32_t   *arc_first;  // [n + 1]
     CoordArc   *arcs;
-    float      *message;  // [arcs][CHOICES] by choice of its target
-    CoordMatch *match;    // [arcs][CHOICES] by choice of its target
-    float *pair;  // [arcs][CHOICES][CHOICES] by choice of its source, then of its target; rank > 0
-    float *chance;                    // [n][stride] probability of claiming a job
-    float *mean, *mean_across;        // [n][COORD_WIDE] of sides over claims
-    float *product, *product_across;  // [n][COORD_WIDE^2] of products of two sides
-    CoordNeighbor *near;              // [n][degree]
-    uint32_t      *n_near;
-    uint8_t       *at_job;  // [jobs] choice of the current agent
+    float      *message;      // [arcs][CHOICES] by choice of its target
+    CoordMatch *match;        // [arcs][CHOICES] by choice of its target
+    uint32_t   *rival_first;  // [jobs + 1] agents that may claim a job, likeliest first
+    uint32_t   *rival;
+    uint32_t   *n_near;  // [n] neighbours so far
+    uint32_t   *near;    // [n][degree]
+    uint8_t    *at_job;  // [jobs] choice of the current agent
 
-    uint32_t *bid, *claim, *best;  // [n] entries, or COORD_NONE
-    uint32_t *got;                 // [jobs] units claimed
-    double   *worth;               // [jobs] sum of claimed gains
-    bool     *closed;              // [jobs] served
-    uint32_t *pick, *best_pick;    // [n] entries of a gang
+    uint32_t *bid, *claim, *best;         // [n] entries, or COORD_NONE
+    uint32_t *got;                        // [jobs] units claimed
+    double   *worth;                      // [jobs] sum of claimed gains
+    bool     *closed;                     // [jobs] served
+    uint32_t *pick;                       // [n] entries of a gang
+    double    pair_sums[2 * COORD_RANK];  // of left, then of right, over all claims
     double    best_value;
 };
+
+static inline bool coord_has(const Coordination *a, CoordParts part) {
+    return (a->params.parts & part) != 0;
+}
 
 static inline uint16_t coord_need(const Coordination *a, uint32_t entry) {
     return a->p->need[a->job[entry]];
 }
 
-// Additional payoff of a pair of claims, divided by `scale`.
-double coord_pair(const Coordination *a, uint32_t agent, uint16_t job, uint32_t other,
-                  uint16_t its);
-
 void coord_graph(Coordination *a);          // choices, edges and arcs
 void coord_pass_messages(Coordination *a);  // fills `score` and `idle_score`
 
-// Arbitration by descending score with `rebids` further rounds; fills `claim`.
-void coord_arbitrate(Coordination *a, uint32_t rebids);
+// Arbitration of bids by `parts`, with re-bids if that is one of them; fills `claim`.
+void coord_arbitrate(Coordination *a, uint32_t parts);
 void coord_gangs(Coordination *a);  // after an auction of single entries; fills `claim`
+
+double coord_value(Coordination *a);  // of `claim`, all pairs included, divided by `scale`
 
 // Local search: neighbours swap claims and agents change theirs while the payoff grows.
 void coord_improve(Coordination *a);
+
+// Claims outside gangs anew, one after the other: the best first, then all others re-priced.
+void coord_reprice(Coordination *a);
 
 // PackedKey: a float and a tie-breaker in one integer that sorts like the pair.
 

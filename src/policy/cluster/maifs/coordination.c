@@ -6,13 +6,6 @@
 #include "base/err.h"
 #include "policy/cluster/maifs/coord_int.h"
 
-// A smaller problem than the capacity may still have a complete graph.
-static uint32_t most_arcs(uint32_t agents, const CoordParams *r) {
-    uint32_t all = agents < COORD_FULL ? agents : COORD_FULL, some = agents * (r->degree + 1);
-    if (r->graph == COORD_NO_GRAPH) return 0;
-    return r->graph == COORD_STATIC && all * all > some ? all * all : some;
-}
-
 static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
     size_t entries = (size_t)agents * jobs;
     a->agent_ids = carve(from, uint32_t, agents);
@@ -22,7 +15,9 @@ static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve
     a->gain = carve(from, float, entries);
     a->score = carve(from, float, entries);
     a->incomplete = carve(from, bool, entries);
+    a->factors = carve(from, float, entries * 2 * COORD_RANK);
     a->idle_score = carve(from, float, agents);
+    a->reach = carve(from, float, agents);
     a->gang_first = carve(from, uint32_t, jobs + 1);
     a->gang_agent = carve(from, uint32_t, entries);
     a->gang_entry = carve(from, uint32_t, entries);
@@ -32,29 +27,25 @@ static void carve_entries(Coordination *a, uint32_t agents, uint32_t jobs, Carve
     a->single_gain = carve(from, float, entries);
 }
 
-static void carve_graph(Coordination *a, uint32_t agents, uint32_t jobs, Carve *from) {
-    size_t arcs = a->most_arcs, degree = a->params.degree;
-    size_t keys = agents > jobs ? agents : jobs;
-    keys = keys > agents * degree ? keys : agents * degree;
-    a->keys = carve(from, uint64_t, 2 * keys);
+static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
+
+// Without messages there is no graph.
+static void carve_graph(Coordination *a, size_t agents, size_t jobs, Carve *from) {
+    if (!coord_has(a, COORD_MESSAGES)) agents = 0;
+    size_t choices = agents * CHOICES, near = agents * a->params.degree;
     a->n_choices = carve(from, uint32_t, agents);
-    a->choice = carve(from, uint32_t, (size_t)agents * CHOICES);
-    a->side = carve(from, float, (size_t)agents *CHOICES *COORD_WIDE);
-    a->sum = carve(from, float, (size_t)agents *CHOICES);
-    a->best_sum = carve(from, float, (size_t)agents *CHOICES);
-    a->edges = carve(from, CoordEdge, agents * degree > arcs ? agents * degree : arcs);
-    a->arc_first = carve(from, uint32_t, agents + 1);
-    a->arcs = carve(from, CoordArc, arcs);
-    a->message = carve(from, float, arcs *CHOICES);
-    a->match = carve(from, CoordMatch, arcs * CHOICES);
-    a->pair = carve(from, float, arcs *CHOICES *CHOICES);
-    a->chance = carve(from, float, (size_t)agents *((jobs + 7) / 8 * 8));
-    a->mean = carve(from, float, (size_t)agents *COORD_WIDE);
-    a->mean_across = carve(from, float, (size_t)agents *COORD_WIDE);
-    a->product = carve(from, float, (size_t)agents *COORD_WIDE *COORD_WIDE);
-    a->product_across = carve(from, float, (size_t)agents *COORD_WIDE *COORD_WIDE);
-    a->near = carve(from, CoordNeighbor, agents * degree);
+    a->choice = carve(from, uint32_t, choices);
+    a->sum = carve(from, float, choices);
+    a->chance = carve(from, float, choices);
+    a->rival_first = carve(from, uint32_t, jobs + 1);
+    a->rival = carve(from, uint32_t, choices);
     a->n_near = carve(from, uint32_t, agents);
+    a->near = carve(from, uint32_t, near);
+    a->edges = carve(from, CoordEdge, near / 2);
+    a->arc_first = carve(from, uint32_t, agents + 1);
+    a->arcs = carve(from, CoordArc, near);
+    a->message = carve(from, float, near *CHOICES);
+    a->match = carve(from, CoordMatch, near * CHOICES);
     a->at_job = carve(from, uint8_t, jobs);
 }
 
@@ -66,7 +57,6 @@ static void carve_claims(Coordination *a, uint32_t agents, uint32_t jobs, Carve 
     a->claim = carve(from, uint32_t, agents);
     a->best = carve(from, uint32_t, agents);
     a->pick = carve(from, uint32_t, agents);
-    a->best_pick = carve(from, uint32_t, agents);
     a->got = carve(from, uint32_t, jobs);
     a->worth = carve(from, double, jobs);
     a->closed = carve(from, bool, jobs);
@@ -77,7 +67,8 @@ Coordination *coord_carve(uint32_t agents, uint32_t jobs, const CoordParams *par
     Coordination *at = carve(from, Coordination, 1), made = {.params = *params};
     made.most_agents = agents;
     made.most_jobs = jobs;
-    made.most_arcs = most_arcs(agents, params);
+    made.rng = (Rng){params->seed};
+    made.keys = carve(from, uint64_t, 2 * largest(agents * (size_t)CHOICES, jobs));
     carve_entries(&made, agents, jobs, from);
     carve_graph(&made, agents, jobs, from);
     carve_claims(&made, agents, jobs, from);
@@ -133,6 +124,16 @@ static void find_agents(Coordination *a) {
     a->scale = scale;
 }
 
+static void copy_factors(Coordination *a, uint32_t i, uint32_t entry, size_t at) {
+    const CoordProblem *p = a->p;
+    float              *to = a->factors + (size_t)entry * 2 * p->rank;
+    for (uint32_t r = 0; r < p->rank; r++) {
+        to[r] = finite_or(p->left[at * p->rank + r], 0);
+        to[p->rank + r] = finite_or(p->right[at * p->rank + r], 0);
+        a->reach[i] = fmaxf(a->reach[i], fmaxf(fabsf(to[r]), fabsf(to[p->rank + r])));
+    }
+}
+
 // An agent's entries. A negative gain is useful only in a gang or with pair payoffs.
 static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
     const CoordProblem *p = a->p;
@@ -144,11 +145,13 @@ static void find_entries(Coordination *a, uint32_t i, uint32_t from) {
         if (gain > 0 || !alone || p->rank > 0) a->keys[n++] = packed_key_descending(gain, k);
     }
     packed_keys_sort(a->keys, n);
+    a->reach[i] = 0;
     for (uint32_t e = 0; e < n; e++, at++) {
         uint32_t k = packed_key_tie(a->keys[e]);
         a->job[at] = (uint16_t)k;
         a->give[at] = p->give[(size_t)id * p->jobs + k];
         a->gain[at] = gain_of(p, id, k) / (float)a->scale;
+        copy_factors(a, i, at, (size_t)id * p->jobs + k);
     }
     a->first[i + 1] = at;
 }
@@ -182,44 +185,21 @@ static void split_entries(Coordination *a) {
             }
 }
 
+static void reset_scores(Coordination *a) {
+    memcpy(a->score, a->gain, a->first[a->n] * sizeof *a->score);
+    memset(a->idle_score, 0, a->n * sizeof *a->idle_score);
+}
+
 static void find_claims(Coordination *a) {
     find_agents(a);
     a->first[0] = 0;
     for (uint32_t i = 0; i < a->n; i++) find_entries(a, i, a->first[i]);
     split_entries(a);
-    uint32_t n = a->first[a->n];
-    memcpy(a->score, a->gain, n * sizeof *a->score);
-    memset(a->idle_score, 0, a->n * sizeof *a->idle_score);
-}
-
-static double pair_of(const CoordProblem *p, uint32_t i, uint32_t k, uint32_t j, uint32_t l) {
-    size_t at = ((size_t)i * p->jobs + k) * p->rank, its = ((size_t)j * p->jobs + l) * p->rank;
-    double sum = 0;
-    for (uint32_t r = 0; r < p->rank; r++)
-        sum += (double)finite_or(p->left[at + r], 0) * (double)finite_or(p->right[its + r], 0) +
-               (double)finite_or(p->left[its + r], 0) * (double)finite_or(p->right[at + r], 0);
-    return sum / 2;
-}
-
-double coord_pair(const Coordination *a, uint32_t agent, uint16_t job, uint32_t other,
-                  uint16_t its) {
-    return pair_of(a->p, a->agent_ids[agent], job, a->agent_ids[other], its) / a->scale;
-}
-
-static double value_of(const Coordination *a) {
-    double sum = 0;
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->claim[i] != COORD_NONE) sum += (double)a->gain[a->claim[i]];
-    for (uint32_t e = 0; e < a->n_edges && a->p->rank > 0; e++) {
-        uint32_t x = a->edges[e].a, y = a->edges[e].b;
-        if (a->claim[x] == COORD_NONE || a->claim[y] == COORD_NONE) continue;
-        sum += coord_pair(a, x, a->job[a->claim[x]], y, a->job[a->claim[y]]);
-    }
-    return sum;
+    reset_scores(a);
 }
 
 static void keep(Coordination *a, CoordMethod method) {
-    double value = value_of(a);
+    double value = coord_value(a);
     if (!(value > a->best_value)) return;
     a->best_value = value;
     a->stats.method = method;
@@ -245,26 +225,52 @@ static double idle_of(const CoordProblem *p) {
     return sum;
 }
 
+static void keep_improved(Coordination *a, void (*improve)(Coordination *a)) {
+    memcpy(a->claim, a->best, a->n * sizeof *a->claim);
+    improve(a);
+    keep(a, a->stats.method);
+}
+
+// The best of several results; `claim` holds that of plain arbitration.
+static void decide_centrally(Coordination *a) {
+    keep(a, COORD_ARBITRATED);
+    if (coord_has(a, COORD_MESSAGES)) {
+        coord_pass_messages(a);
+        coord_arbitrate(a, a->params.parts);
+        keep(a, COORD_REBID);
+        reset_scores(a);
+    }
+    coord_arbitrate(a, a->params.parts);
+    keep(a, COORD_REBID);
+    run_auction(a);
+    if (a->p->rank > 0 || a->n_edges > 0) keep_improved(a, coord_improve);
+    if (a->p->rank > 0) keep_improved(a, coord_reprice);
+}
+
+// One result, whatever it is worth.
+static void decide_alone(Coordination *a) {
+    if (coord_has(a, COORD_MESSAGES)) coord_pass_messages(a);
+    coord_arbitrate(a, a->params.parts);
+    a->best_value = coord_value(a);
+    a->stats.method = coord_has(a, COORD_REBIDS) ? COORD_REBID : COORD_ARBITRATED;
+    memcpy(a->best, a->claim, a->n * sizeof *a->best);
+}
+
 void coord_decide(Coordination *a, const CoordProblem *p, uint32_t *claims) {
     CHECK(p->agents <= a->most_agents && p->jobs <= a->most_jobs && p->rank <= COORD_RANK);
     a->p = p;
     a->stats = (CoordStats){0};
     a->best_value = 0;
+    a->n_edges = 0;
     find_claims(a);
-    coord_graph(a);
+    if (coord_has(a, COORD_MESSAGES)) coord_graph(a);
     memset(a->best, 0xff, a->n * sizeof *a->best);
     coord_arbitrate(a, 0);
-    double plain = value_of(a);
-    keep(a, COORD_ARBITRATED);
-    if (a->n_edges > 0) coord_pass_messages(a);
-    if (a->n_edges > 0 || a->params.rebids > 0) coord_arbitrate(a, a->params.rebids);
-    keep(a, COORD_REBID);
-    if (a->params.step > 0) run_auction(a);
-    if (a->n_edges > 0) {
-        memcpy(a->claim, a->best, a->n * sizeof *a->claim);
-        coord_improve(a);
-        keep(a, a->stats.method);
-    }
+    double plain = coord_value(a);
+    if (coord_has(a, COORD_CENTRAL))
+        decide_centrally(a);
+    else
+        decide_alone(a);
     for (uint32_t i = 0; i < p->agents; i++) claims[i] = COORD_NONE;
     for (uint32_t i = 0; i < a->n; i++)
         if (a->best[i] != COORD_NONE) claims[a->agent_ids[i]] = a->job[a->best[i]];
@@ -272,6 +278,32 @@ void coord_decide(Coordination *a, const CoordProblem *p, uint32_t *claims) {
     a->stats.edges = a->n_edges;
     a->stats.value = idle_of(p) + a->scale * a->best_value;
     a->stats.baseline = idle_of(p) + a->scale * plain;
+}
+
+bool coord_parts_of(const char *word, uint32_t *parts) {
+    static const struct Kind {
+        const char *word;
+        uint32_t    parts;
+    } kinds[] = {
+#define X(word, parts, help) {#word, parts},
+#include "policy/cluster/maifs/coord_kind.def"
+#undef X
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (strcmp(kinds[k].word, word) != 0) continue;
+        *parts = kinds[k].parts;
+        return true;
+    }
+    return false;
+}
+
+const char *coord_words(void) {
+#define X(word, parts, help) ", " #word
+    static const char words[] =
+#include "policy/cluster/maifs/coord_kind.def"
+        ;
+#undef X
+    return words + 2;
 }
 
 const CoordStats *coord_stats(const Coordination *a) { return &a->stats; }

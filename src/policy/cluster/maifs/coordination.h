@@ -2,10 +2,11 @@
 //
 // An agent claims one job or none. A claim gives a job some of the units it needs; a job is served
 // when its claims give all of them. The result serves a job wholly or not at all and has no
-// needless claim. Agents likely to conflict are joined by a graph and pass max-plus messages about
-// the value of their choices; then claims are arbitrated and losers bid again. An auction and
-// directly built gangs compete with that, and the best result wins. A payoff that is not finite
-// marks an impossible claim.
+// needless claim. Parts that can be combined: agents that contest a job pass max-plus messages
+// along a graph; agents draw their claims; claims are arbitrated; losers bid again; and centrally,
+// an auction and directly built gangs compete with arbitration, the best result wins, and claims
+// are re-priced by the pair payoffs of all others. A payoff that is not finite marks an impossible
+// claim.
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +19,6 @@
 enum {
     COORD_JOBS = UINT16_MAX,  // jobs in a problem, at most
     COORD_RANK = 8,
-    COORD_FULL = 64,  // agents up to which a static graph is complete; above it is a ring
 };
 
 typedef struct CoordProblem {
@@ -32,25 +32,28 @@ typedef struct CoordProblem {
     const float *left, *right;
 } CoordProblem;
 
-typedef enum CoordGraphKind {
-    COORD_DYNAMIC,  // agents likely to conflict
-    COORD_STATIC,   // complete, or neighbours in a ring
-    COORD_NO_GRAPH,
-} CoordGraphKind;
+typedef enum CoordParts {
+    COORD_UNRANKED = 1,  // arbitration by the agents' order instead of their payoffs
+    COORD_MESSAGES = 2,  // along the graph
+    COORD_DRAWN = 4,     // claims are drawn by the softmax of scores; else each agent's best
+    COORD_REBIDS = 8,    // losers bid again
+    COORD_CENTRAL = 16,  // auction, built gangs and re-pricing; the best of all results
+} CoordParts;
 
 // Payoffs are relative to the largest gain of any claim over idling, so parameters have no unit.
 typedef struct CoordParams {
-    CoordGraphKind graph;
-    uint32_t       degree;       // neighbours of an agent, at most; a complete graph has all
-    uint32_t       iterations;   // of message passing
-    uint32_t       rebids;       // rounds of new bids; 0: losers idle
-    float          temperature;  // of the softmax that predicts conflicts
-    float          least;        // conflict probability below which there is no edge
-    float          spread;       // weight of the variance of pair payoffs in that
-    float          penalty;      // of two claims on a job that one of them serves
-    float          bonus;        // of two claims on a job that needs both
-    float          damping;      // part of the old message that is kept
-    float          step;         // of the auction's bids; 0: no auction, no built gangs
+    uint32_t parts;
+    uint32_t degree;       // neighbours of an agent, at most
+    uint32_t iterations;   // of message passing: an agent sends degree x iterations messages
+    uint32_t rebids;       // rounds of new bids
+    float    temperature;  // of the softmax that predicts conflicts
+    float    draw;         // of the softmax that claims are drawn by
+    float    least;        // claims less likely than this contest no job
+    float    penalty;      // of two claims on a job that one of them serves
+    float    bonus;        // of two claims on a job that needs both
+    float    damping;      // part of the old message that is kept
+    float    step;         // of the auction's bids
+    uint64_t seed;         // of drawn claims
 } CoordParams;
 
 typedef enum CoordMethod { COORD_ARBITRATED, COORD_REBID, COORD_AUCTION, COORD_GANGS } CoordMethod;
@@ -64,18 +67,22 @@ typedef struct CoordStats {       // of the last decision
 typedef struct Coordination Coordination;
 
 static inline CoordParams coord_default_params(void) {
-    return (CoordParams){.graph = COORD_DYNAMIC,
+    return (CoordParams){.parts = COORD_REBIDS | COORD_CENTRAL,
                          .degree = 8,
                          .iterations = 6,
                          .rebids = 8,
                          .temperature = 0.1f,
+                         .draw = 0.1f,
                          .least = 0.01f,
-                         .spread = 1,
                          .penalty = 1,
                          .bonus = 0.1f,
                          .damping = 0.5f,
                          .step = 0.01f};
 }
+
+// The parts that `word` of coord_kind.def names; false: there is no such word.
+bool        coord_parts_of(const char *word, uint32_t *parts);
+const char *coord_words(void);  // all of them
 
 // For up to `agents` and `jobs`; returns NULL while memory is only counted.
 Coordination *coord_carve(uint32_t agents, uint32_t jobs, const CoordParams *params, Carve *from);

@@ -21,13 +21,18 @@ static const MaifsLoaded by_rules = {.w = NULL};
 
 static bool is(const char *word, const char *one) { return strcmp(word, one) == 0; }
 
-static CoordParams coord_params(const MaifsSettings *cfg) {
+static CoordParams coord_params(const ClusterSetup *s, const MaifsSettings *cfg) {
     CoordParams r = coord_default_params();
-    r.graph = is(cfg->graph, "static") ? COORD_STATIC
-              : is(cfg->graph, "none") ? COORD_NO_GRAPH
-                                       : COORD_DYNAMIC;
-    if (r.graph != COORD_DYNAMIC) r.step = 0;
+    r.seed = rng_fork(s->rng, 1).s;
+    coord_parts_of(cfg->coordination, &r.parts);
     return r;
+}
+
+// Where agents decide at once, each may find a task.
+static uint32_t most_window(const ClusterSetup *s, const MaifsSettings *cfg) {
+    uint32_t window = (uint32_t)cfg->window;
+    if (cfg->epoch_s == 0 || s->n_servers <= window) return window;
+    return s->n_servers < MAIFS_WINDOW ? s->n_servers : MAIFS_WINDOW;
 }
 
 static void carve_network(Maifs *m, const ClusterSetup *s, size_t requests, Carve *from) {
@@ -54,19 +59,23 @@ static void carve_offers(Maifs *m, const ClusterSetup *s, size_t requests, Carve
     m->n_offers = carve(from, uint32_t, s->n_servers);
     m->features = carve(from, float, each *MAIFS_OFFER);
     m->at = carve(from, MaifsOfferAt, each);
+    m->offer_payoff = carve(from, float, claims);
     m->claim_payoff = carve(from, float, claims);
     m->give = carve(from, uint16_t, claims);
     m->best = carve(from, uint32_t, claims);
     m->need = carve(from, uint16_t, requests);
     m->idle = carve(from, float, s->n_servers);
     m->claims = carve(from, uint32_t, s->n_servers);
+    m->changed = carve(from, bool, s->n_servers);
     m->liked = carve(from, uint32_t, s->n_servers);
 }
 
 static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *from) {
     Maifs       none = {0}, *m = carve(from, Maifs, 1), *to = m == NULL ? &none : m;
-    CoordParams params = coord_params(cfg);
-    size_t requests = 2 * (size_t)(cfg->window > cfg->migrations ? cfg->window : cfg->migrations);
+    CoordParams params = coord_params(s, cfg);
+    uint32_t    window = most_window(s, cfg), moves = (uint32_t)cfg->migrations;
+    size_t      requests = 2 * (size_t)(window > moves ? window : moves);
+    to->most_window = window;
     to->net = maifs_net_of(cfg);
     to->utilities = carve(from, TaskUtility, s->n_slots);
     to->plans = carve(from, ServerPlan, s->n_servers);
@@ -93,9 +102,11 @@ MaifsNet maifs_net_of(const MaifsSettings *cfg) {
 }
 
 static Err check_words(const MaifsSettings *cfg) {
-    const char *graph = cfg->graph, *demand = cfg->demand;
-    if (!is(graph, "dynamic") && !is(graph, "static") && !is(graph, "none"))
-        return err_set(ERR_ARG, "graph=%.40s: there are dynamic, static and none", graph);
+    const char *demand = cfg->demand;
+    uint32_t    parts;
+    if (!coord_parts_of(cfg->coordination, &parts))
+        return err_set(ERR_ARG, "coordination=%.40s: there are %s", cfg->coordination,
+                       coord_words());
     if (!is(demand, "fungible") && !is(demand, "fixed"))
         return err_set(ERR_ARG, "demand=%.40s: there are fungible and fixed", demand);
     return ERR_OK;
@@ -152,7 +163,7 @@ static bool before(const Maifs *m, uint32_t a, uint32_t b) {
 // The next window: waiting tasks by utility density, after the last one of the window before.
 static bool next_window(Maifs *m, uint32_t *last) {
     const ClusterView *v = m->view;
-    uint32_t           most = (uint32_t)m->cfg->window;
+    uint32_t           most = m->most_window;
     m->n_window = 0;
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint32_t t = v->waiting[i], k = m->n_window;
@@ -195,14 +206,21 @@ static void place_waiting(Maifs *m) {
     uint32_t last = CLUSTER_NONE;
     for (uint32_t w = 0; w < MAIFS_PAGES && next_window(m, &last); w++) {
         maifs_negotiate(m);
-        if (!any_free(m)) break;
+        if (m->cfg->epoch_s > 0 || !any_free(m)) break;
     }
 }
 
+// The next decision: at once after evictions; else while tasks wait.
+static uint32_t wake(Maifs *m, ClusterAction *out) {
+    TimeNs now = m->view->now;
+    TimeNs again = now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
+    if (m->n_evicted == 0 && !some_wait(m)) return 0;
+    *out = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
+    return 1;
+}
+
 // If the network leaves an idle cluster idle, its payoffs are ignored.
-static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    Maifs *m = state;
-    (void)max;
+static uint32_t decide_now(Maifs *m, const ClusterView *v, ClusterAction *out) {
     maifs_observe(m, v);
     m->ignore_net = false;
     place_waiting(m);
@@ -212,10 +230,20 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     if (m->migrating) maifs_negotiate(m);
     m->migrating = false;
     maifs_allocate(m);
-    uint32_t n = maifs_plan(m, out);
-    TimeNs   again = v->now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
-    if (m->n_evicted > 0 || some_wait(m))
-        out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
+    return maifs_plan(m, out);
+}
+
+static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Maifs *m = state;
+    TimeNs epoch = (TimeNs)m->cfg->epoch_s * CLUSTER_SECOND;
+    (void)max;
+    if (epoch == 0) {
+        uint32_t n = decide_now(m, v, out);
+        return n + wake(m, out + n);
+    }
+    uint32_t n = v->now % epoch == 0 ? decide_now(m, v, out) : 0;
+    if (v->n_waiting == 0 && v->n_running == 0) return n;
+    out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = (v->now / epoch + 1) * epoch};
     return n;
 }
 

@@ -14,10 +14,11 @@
 #define MAIFS_SETTINGS(X)                                                                          \
     X(weights, string, "", 0, 4096, "weights file; empty: the shipped ones, none: rules instead")  \
     X(attention, bool, true, 0, 1, "agents exchange observations")                                 \
-    X(graph, string, "dynamic", 1, 16, "coordination graph: dynamic, static or none")              \
+    X(coordination, string, "auction", 1, 16, "how servers agree: a word of coord_kind.def")       \
+    X(epoch_s, int, 0, 0, 1000000, "0: rounds at every event; else one every that many seconds")   \
     X(demand, string, "fungible", 1, 16, "fungible amounts, or fixed: the default demand")         \
     X(two_step, bool, false, 0, 1, "place first, then distribute cores and memory")                \
-    X(window, int, 32, 1, 256, "waiting tasks considered at once")                                 \
+    X(window, int, 32, 1, MAIFS_WINDOW, "waiting tasks considered at once")                        \
     X(gpu_tasks, int, 2, 1, MAIFS_GPU_TASKS, "tasks on a GPU, at most")                            \
     X(slices, bool, true, 0, 1, "gangs may be split over more servers than necessary")             \
     X(migrations, int, 16, 0, 256, "running tasks considered for migration at once")               \
@@ -35,6 +36,7 @@ typedef struct MaifsSettings {
 
 enum {
     MAIFS_ROUNDS = 64,                     // of negotiation in a decision, at most
+    MAIFS_WINDOW = 256,                    // tasks in a window, at most
     MAIFS_PAGES = 8,                       // windows of waiting tasks in a decision, at most
     MAIFS_OBSERVED = 1024,                 // waiting tasks that the network sees
     MAIFS_VALUE_RANGE = 5,                 // the network scales a task's value by e^-5 to e^5
@@ -53,9 +55,10 @@ typedef struct MaifsExplored {  // the offer an exploring agent took, and the on
 } MaifsExplored;
 
 typedef struct MaifsLoaded {
-    const float *w;        // of the default network; NULL: rules instead
-    float        epsilon;  // training: probability that an agent explores
-    bool         record;   // training: offers taken while exploring are kept
+    const float *w;          // of the default network; NULL: rules instead
+    float        epsilon;    // training: probability that an agent explores
+    bool         record;     // training: offers taken while exploring are kept
+    bool         recompute;  // tests: nothing is kept from one round to the next
 } MaifsLoaded;
 
 typedef struct JointClaim {  // all claims on one request
@@ -97,7 +100,7 @@ typedef struct Maifs {
     uint32_t  *row;   // [n_slots] of a task in jobs; CLUSTER_NONE: not observed
     uint32_t  *seen;  // [n_jobs] slots
     // The window of tasks and the offers to them.
-    uint32_t     *window, n_window;
+    uint32_t     *window, n_window, most_window;
     OfferRequest *requests;  // [n_requests] of the window, whole and in slices
     uint32_t      n_requests;
     bool          slices_too;
@@ -113,12 +116,15 @@ typedef struct Maifs {
     MaifsOfferAt *at;
     // Input and result of coordination.
     Coordination *coord;
+    float        *offer_payoff;                        // [n_servers][n_requests] of the best offer
     float        *claim_payoff, *idle, *left, *right;  // [n_servers][n_requests], pairs [][][rank]
-    bool         *paired;  // [n_servers][n_requests] left, right are set
-    float        *pairs;   // [2][n_requests][rank] of one server
-    uint16_t     *give, *need;
-    double        agreed, baseline;  // payoff of all claims so far; with plain arbitration
-    uint32_t     *best, *claims;     // offer behind a claim; request claimed by each agent
+    bool         *changed;              // [n_servers] its offers, since its best ones were found
+    bool         *paired;               // [n_servers][n_requests] left, right are set
+    float        *pairs;                // [2][n_requests][rank] of one server
+    double    granted[2 * COORD_RANK];  // sums of left, then right, of the claims granted so far
+    uint16_t *give, *need;
+    double    agreed, baseline;  // payoff of all claims so far; with plain arbitration
+    uint32_t *best, *claims;     // offer behind a claim; request claimed by each agent
     // For training.
     MaifsExplored *chosen;
     uint32_t       n_chosen;
@@ -139,6 +145,7 @@ uint32_t maifs_gang_offers(Maifs *m, uint32_t server, Offer *out);
 void     maifs_join(Maifs *m, uint32_t task, uint32_t holder);
 bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder);
 
+void     maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
 void     maifs_claim(Maifs *m);       // coordination: which offer each agent claims
 void     maifs_negotiate(Maifs *m);   // rounds over one window, until none gains
 bool     maifs_open_moves(Maifs *m);  // window of running tasks to migrate; false: none

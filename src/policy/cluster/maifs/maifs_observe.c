@@ -1,5 +1,6 @@
 // Observation at the beginning of a decision, the value of tasks after it, and features.
 #include <math.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "learn/activation.h"
@@ -149,6 +150,7 @@ static void match_slices(Maifs *m) {
 void maifs_observe(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_explored = 0;
+    memset(m->granted, 0, sizeof m->granted);
     m->drain_s = drain_of(v);
     update_utilities(m, v->running, v->n_running);
     update_utilities(m, v->waiting, v->n_waiting);

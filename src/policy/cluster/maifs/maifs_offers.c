@@ -47,6 +47,7 @@ void maifs_offer(Maifs *m, uint32_t server) {
     n = offer_make(&m->offering, &m->plans[server], m->requests, m->n_requests, out);
     if (!m->migrating) n += maifs_gang_offers(m, server, out + n);
     m->n_offers[server] = n;
+    m->changed[server] = true;
     if (m->migrating) subtract_stay(m, server);
     price(m, server);
 }
@@ -55,19 +56,18 @@ static bool explores(Maifs *m) {
     return m->loaded->epsilon > 0 && rng_unit64(&m->rng) < m->loaded->epsilon;
 }
 
-// An agent's possible claims: its offer with the largest payoff to each request.
-static void claims_of(Maifs *m, uint32_t server) {
+// An agent's offer with the largest payoff to each request. It holds until the agent offers anew;
+// tasks that are taken meanwhile need no GPUs any more.
+static void best_offers(Maifs *m, uint32_t server) {
     size_t first = server * maifs_each(m), row = (size_t)server * m->n_requests;
-    for (uint32_t k = 0; k < m->n_requests; k++) {
-        m->claim_payoff[row + k] = -INFINITY;
-        m->give[row + k] = 0;
-    }
+    for (uint32_t k = 0; k < m->n_requests; k++) m->offer_payoff[row + k] = -INFINITY;
+    memset(m->give + row, 0, m->n_requests * sizeof *m->give);
     for (uint32_t i = 0; i < m->n_offers[server]; i++) {
         const Offer *o = &m->offers[first + i];
         size_t       k = row + o->request;
         float        payoff = m->payoffs[first + i];
-        if (maifs_taken(m, o->task) || !(payoff > m->claim_payoff[k])) continue;
-        m->claim_payoff[k] = payoff;
+        if (maifs_taken(m, o->task) || !(payoff > m->offer_payoff[k])) continue;
+        m->offer_payoff[k] = payoff;
         m->give[k] = o->give;
         m->best[k] = i;
     }
@@ -80,7 +80,7 @@ static void explore(Maifs *m, uint32_t server) {
     m->liked[server] = CLUSTER_NONE;
     if (!explores(m)) return;
     for (uint32_t k = 0; k < m->n_requests; k++) {
-        if (m->give[row + k] == 0) continue;
+        if (m->give[row + k] == 0 || m->need[k] == 0) continue;
         if (rng_below(&m->rng, ++n) == 0) pick = k;
         if (liked == CLUSTER_NONE || m->claim_payoff[row + k] > m->claim_payoff[row + liked])
             liked = k;
@@ -114,6 +114,45 @@ static void pair_server(Maifs *m, uint32_t server) {
     }
 }
 
+static bool has_pairs(const Maifs *m) { return maifs_has_net(m) && m->net.rank > 0; }
+
+void maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request) {
+    uint32_t rank = m->net.rank;
+    size_t   at = ((size_t)server * m->n_requests + request) * rank;
+    if (!has_pairs(m)) return;
+    for (uint32_t r = 0; r < rank; r++) {
+        m->granted[r] += (double)m->left[at + r];
+        m->granted[rank + r] += (double)m->right[at + r];
+    }
+}
+
+// Re-prices a server's claims: their pairs with what earlier rounds granted.
+static void add_granted(Maifs *m, uint32_t server) {
+    uint32_t rank = m->net.rank;
+    size_t   row = (size_t)server * m->n_requests;
+    for (uint32_t k = 0; k < m->n_requests; k++) {
+        const float *left = m->left + (row + k) * rank, *right = m->right + (row + k) * rank;
+        double       sum = 0;
+        if (m->give[row + k] == 0) continue;
+        for (uint32_t r = 0; r < rank; r++)
+            sum += (double)left[r] * m->granted[rank + r] + (double)right[r] * m->granted[r];
+        m->claim_payoff[row + k] += (float)(sum / 2);
+    }
+}
+
+// The payoffs that coordination sees.
+static void set_claims(Maifs *m, uint32_t server) {
+    size_t row = (size_t)server * m->n_requests;
+    if (m->changed[server] || m->loaded->recompute) best_offers(m, server);
+    memcpy(m->claim_payoff + row, m->offer_payoff + row, m->n_requests * sizeof *m->claim_payoff);
+    m->changed[server] = false;
+    m->idle[server] = 0;
+    explore(m, server);
+    if (!has_pairs(m) || m->n_offers[server] == 0) return;
+    pair_server(m, server);
+    if (m->n_starts > 0) add_granted(m, server);
+}
+
 void maifs_claim(Maifs *m) {
     CoordProblem p = {.agents = m->setup->n_servers,
                       .jobs = m->n_requests,
@@ -121,19 +160,14 @@ void maifs_claim(Maifs *m) {
                       .idle = m->idle,
                       .give = m->give,
                       .need = m->need};
-    for (uint32_t i = 0; i < p.agents; i++) {
-        claims_of(m, i);
-        explore(m, i);
-        m->idle[i] = 0;
-    }
     for (uint32_t k = 0; k < m->n_requests; k++) {
         uint32_t task = m->requests[k].task;
         m->need[k] = maifs_taken(m, task) ? 0
                                           : (uint16_t)task_utility_units(&m->utilities[task],
                                                                          m->utilities[task].gpus);
     }
-    if (maifs_has_net(m) && m->net.rank > 0) {
-        for (uint32_t i = 0; i < p.agents; i++) pair_server(m, i);
+    for (uint32_t i = 0; i < p.agents; i++) set_claims(m, i);
+    if (has_pairs(m)) {
         p.rank = m->net.rank;
         p.left = m->left;
         p.right = m->right;

@@ -55,6 +55,7 @@ static void place_claim(Maifs *m, uint32_t server, const Offer *o, uint32_t gpus
     ServerPlan        *plan = &m->plans[server];
     const TaskUtility *w = &m->utilities[o->task];
     record_sample(m, server, o);
+    maifs_grant_pairs(m, server, o->request);
     uint64_t mask = o->corunners > 0 ? o->mask : evict_for(m, plan, o->task, gpus);
     Resident g = {.mask = mask,
                   .task = o->task,
@@ -191,10 +192,11 @@ static void make_requests(Maifs *m) {
 }
 
 void maifs_negotiate(Maifs *m) {
+    uint32_t rounds = m->cfg->epoch_s > 0 ? 1 : MAIFS_ROUNDS;
     make_requests(m);
     memset(m->paired, 0, (size_t)m->setup->n_servers * m->n_requests);
     for (uint32_t i = 0; i < m->setup->n_servers; i++) m->plans[i].stale = true;
-    for (uint32_t round = 0; round < MAIFS_ROUNDS; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         for (uint32_t i = 0; i < m->setup->n_servers; i++) {
             if (m->plans[i].stale) maifs_offer(m, i);
             m->plans[i].stale = false;

@@ -306,7 +306,11 @@ static uint32_t offers_to(const OfferContext *d, const ServerPlan *plan, OfferSp
     bool               cut = w->wide || request->gpus < w->gpus;
     uint32_t           gpus = cut && plan->gpus < request->gpus ? plan->gpus : request->gpus;
     float              most = w->value * w->levels[w->n_levels - 1].rate;
-    if (fits_as_is(p, plan, w, gpus)) {
+    bool               fits = fits_as_is(p, plan, w, gpus);
+    bool               shares = gpus == w->gpus && most > p->harm && may_share(d, plan, w);
+    if (!fits && !shares && !(most > p->least)) return 0;
+    if (is_resident(plan, task)) return 0;
+    if (fits) {
         uint64_t all = p->as_is.mask;
         uint32_t free = p->as_is.gpus;
         p->as_is.mask = gpu_mask_lowest(all, gpus);
@@ -323,7 +327,7 @@ static uint32_t offers_to(const OfferContext *d, const ServerPlan *plan, OfferSp
             made = offers_exclusive(d, plan, w, task, eviction, out);
         }
     }
-    if (gpus == w->gpus && most > p->harm && may_share(d, plan, w))
+    if (shares)
         made += offers_shared(plan, w, task, &p->as_is.headroom, shared_for(d, plan, p, task),
                               out + made);
     return made;
@@ -337,8 +341,7 @@ uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferRe
     prepare(d, plan, p);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
-        if (type_fits(d, plan, &d->utilities[requests[k].task]) &&
-            !is_resident(plan, requests[k].task))
+        if (type_fits(d, plan, &d->utilities[requests[k].task]))
             made += offers_to(d, plan, p, &requests[k], out + made);
         for (uint32_t i = first; i < made; i++) {
             out[i].request = k;
