@@ -96,8 +96,10 @@ static Err stuck(const ClusterSim *w) {
     const Job *j = &w->run->jobs->at[w->states[w->waiting.at[w->waiting.first]].job];
     return err_set(ERR_ARG,
                    "job %s: %s never starts it on %u GPUs, even when nothing else runs; "
-                   "give larger or other servers, or leave the job out",
-                   j->id, w->run->policy->name, j->gpus);
+                   "give larger or other servers, %s",
+                   j->id, w->run->policy->name, j->gpus,
+                   j->gpu_types != 0 ? "or ignore the GPU types that jobs ask for (--any-type)"
+                                     : "or leave the job out");
 }
 
 static void next_round(ClusterSim *w) {
