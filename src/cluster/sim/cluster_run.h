@@ -31,6 +31,7 @@ typedef struct ClusterRun {
     const struct ClusterProfiles *profiles;  // the true ones; NULL: every rate is 1
     const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
     const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
+    const double                 *weights;   // [jobs->n_tenants] fair shares; NULL: 1 each
     Information                   info;      // of durations: `knows` and `error` apply
     Arena                        *hidden;    // for the truth during the run; NULL: its own
     const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none

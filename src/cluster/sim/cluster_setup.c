@@ -127,7 +127,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
     set_types(run, types, known, &s);
     if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
     for (uint32_t i = 0; i < s.n_tenants; i++)
-        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};
+        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i],
+                                     .weight = run->weights != NULL ? run->weights[i] : 1};
     s.tenants = tenants;
     *out = s;
     return ERR_OK;

@@ -98,8 +98,10 @@ static Err take_elapsed(TraceReader *r, const char *text, TimeNs *out) {
         whole = whole * 60 + part;
         rest += n + !last;
     }
-    if (parts < 2 || whole > JOB_TIME_MAX / 2) return trace_bad(r, text, remedy);
-    *out = days * 86400 * JOB_SECOND + whole;
+    const int64_t day = 86400 * JOB_SECOND;
+    if (parts < 2 || days > JOB_TIME_MAX / day || whole > JOB_TIME_MAX - days * day)
+        return trace_bad(r, text, remedy);
+    *out = days * day + whole;
     return ERR_OK;
 }
 
@@ -194,6 +196,7 @@ static Err join(TraceReader *r, const Job *j, uint32_t index) {
 
 static Err name_job(TraceReader *r, const char *id, Job *j) {
     char *plus = strchr(id, '+');
+    if (plus == id) plus = NULL;
     char *base = arena_try(r->arena, strlen(id) + 1, 1, 1);
     if (base == NULL) return err_set(ERR_LIMIT, "%s: no memory for its jobs", r->csv.name);
     memcpy(base, id, plus != NULL ? (size_t)(plus - id) : strlen(id));
