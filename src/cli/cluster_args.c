@@ -159,7 +159,7 @@ void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS])
          0},
         {"policy", ARG_TEXT, &x->policy, "NAME", "scheduling policy (default fifo)", 0, 0},
         {"like", ARG_TEXT, &x->like, "RULES",
-         "simulator to follow: lucid, synergy or own; auto: by the jobs (default auto)", 0, 0},
+         "simulator to follow: lucid, synergy, muri or own; auto: by the jobs (default auto)", 0, 0},
         {"set", ARG_LIST, &x->sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
         {"profiles", ARG_TEXT, &x->profiles, "FILES",
          "profiles of job classes: default, or files on top of it (default: all alike)", 0, 0},
