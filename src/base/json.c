@@ -54,7 +54,7 @@ Err json_parse_next(const char *name, const char *text, size_t len, size_t *at, 
     if (from == 0 && too_deep(text, len, &deep))
         return err_set(ERR_LIMIT, "%s:%zu:%zu: nested deeper than %d", name, deep.line, deep.column,
                        JSON_DEPTH);
-    while (from < len && memchr(" \t\r\n", text[from], 4) != NULL) from++;
+    while (from < len && text[from] != '\0' && strchr(" \t\r\n", text[from]) != NULL) from++;
     *out = NULL;
     *at = from;
     if (from == len) return ERR_OK;

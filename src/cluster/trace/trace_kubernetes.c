@@ -84,7 +84,7 @@ static Err add_event(PodList *l, const char *place, const json_t *doc) {
                        reason, when);
     char *own = arena_try(l->r->arena, strlen(uid) + 1, 1, 1);
     if (own == NULL) return err_set(ERR_LIMIT, "%s: no memory for its events", place);
-    memcpy(own, uid, strlen(uid));
+    memcpy(own, uid, strlen(uid) + 1);
     e.uid = own;
     TRY(grow(l->r->arena, &at, sizeof e, l->n_events, &l->events_room));
     l->events = at;

@@ -199,7 +199,8 @@ static Err name_job(TraceReader *r, const char *id, Job *j) {
     if (plus == id) plus = NULL;
     char *base = arena_try(r->arena, strlen(id) + 1, 1, 1);
     if (base == NULL) return err_set(ERR_LIMIT, "%s: no memory for its jobs", r->csv.name);
-    memcpy(base, id, plus != NULL ? (size_t)(plus - id) : strlen(id));
+    memcpy(base, id, strlen(id) + 1);
+    if (plus != NULL) base[plus - id] = '\0';
     uint32_t known = plus != NULL ? interner_find(&r->ids, base) : STRING_MAP_NONE;
     if (known != STRING_MAP_NONE && r->list->at[known].submit == j->submit)
         return join(r, j, known);
