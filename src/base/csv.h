@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-enum { CSV_FIELDS = 64 };
+enum { CSV_FIELDS = 192 };
 
 typedef struct Csv {
     const char *name;  // for errors

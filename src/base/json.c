@@ -45,6 +45,29 @@ Err json_parse(const char *name, const char *text, size_t len, json_t **out) {
     return ERR_OK;
 }
 
+Err json_parse_next(const char *name, const char *text, size_t len, size_t *at, json_t **out) {
+    json_error_t why;
+    Place        deep;
+    size_t       from = *at, line = 0;
+    if (len > INT32_MAX)
+        return err_set(ERR_LIMIT, "%s: more than 2 GB of JSON; split the file", name);
+    if (from == 0 && too_deep(text, len, &deep))
+        return err_set(ERR_LIMIT, "%s:%zu:%zu: nested deeper than %d", name, deep.line, deep.column,
+                       JSON_DEPTH);
+    while (from < len && text[from] != '\0' && strchr(" \t\r\n", text[from]) != NULL) from++;
+    *out = NULL;
+    *at = from;
+    if (from == len) return ERR_OK;
+    *out =
+        json_loadb(text + from, len - from, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &why);
+    if (*out != NULL) {
+        *at = from + (size_t)why.position;
+        return ERR_OK;
+    }
+    for (size_t i = 0; i < from; i++) line += text[i] == '\n';
+    return err_set(ERR_PARSE, "%s:%zu:%d: %s", name, line + (size_t)why.line, why.column, why.text);
+}
+
 static Err parse_file(void *ctx, const char *path, char *text, size_t len) {
     return json_parse(path, text, len, ctx);
 }

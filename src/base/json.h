@@ -14,6 +14,10 @@ enum { JSON_DEPTH = 64 };  // of nesting, at most
 // One object or array without repeated keys, and nothing after it. name is for errors; the caller
 // owns *out.
 MUST_USE Err json_parse(const char *name, const char *text, size_t len, json_t **out);
+// The next object or array of several in text[len], from offset *at on, which moves past it; *out
+// is NULL at the end.
+MUST_USE Err json_parse_next(const char *name, const char *text, size_t len, size_t *at,
+                             json_t **out);
 MUST_USE Err json_read(const char *path, size_t cap, json_t **out);  // files of at most cap bytes
 
 // Compact, on one line, members in insertion order.

@@ -6,13 +6,28 @@
 
 #include "eval/run_file.h"
 
+void print_left_out(FILE *f, const JobList *l) {
+    if (l->n_left_out == 0) return;
+    (void)fprintf(f, "left out: ");
+    for (uint32_t i = 0; i < l->n_left_out; i++)
+        (void)fprintf(f, "%s%u %s", i > 0 ? ", " : "", l->left_out[i].rows, l->left_out[i].reason);
+    (void)fputc('\n', f);
+}
+
+json_t *left_out_json(const JobList *l) {
+    json_t *o = json_object();
+    for (uint32_t i = 0; i < l->n_left_out; i++)
+        json_object_set_new(o, l->left_out[i].reason, json_integer(l->left_out[i].rows));
+    return o;
+}
+
 void trace_args_rows(TraceArgs *t, ArgRow *rows) {
     TraceWindow *w = &t->window;
     t->format = "auto";
     const ArgRow all[TRACE_ARG_ROWS] = {
         {"format", ARG_TEXT, &t->format, "F",
-         "plain, philly, helios, openb, muri, chronus, tiresias, lucid, pollux, gavel, synergy "
-         "(default auto)",
+         "plain, philly, helios, openb, muri, chronus, tiresias, lucid, pollux, sacct, kubernetes, "
+         "gavel, synergy (default auto)",
          0, 0},
         {"unit", ARG_TEXT, &t->unit, "U", "unit of times without one: ms, s or min", 0, 0},
         {"rates", ARG_TEXT, &t->rates, "FILE",
@@ -31,6 +46,8 @@ void trace_args_rows(TraceArgs *t, ArgRow *rows) {
         {"known", ARG_FLAG, &w->known, NULL, "only jobs with a known duration", 0, 0},
         {"rebase", ARG_FLAG, &w->rebase, NULL,
          "shift times so that the first job is submitted at 0", 0, 0},
+        {"any-type", ARG_FLAG, &t->any_type, NULL,
+         "jobs run on any type of GPU, whatever they ask for", 0, 0},
     };
     memcpy(rows, all, sizeof all);
 }
@@ -62,7 +79,7 @@ static Err unit_of(const char *text, TimeNs *out) {
 }
 
 Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
-    JobTraceOptions o = {.window = t->window};
+    JobTraceOptions o = {.window = t->window, .any_type = t->any_type};
     if (t->unit != NULL) TRY(unit_of(t->unit, &o.unit));
     if (t->rates != NULL) {
         IterationTimes *rates = arena_new(a, IterationTimes, 1);
@@ -142,7 +159,8 @@ void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS])
          0},
         {"policy", ARG_TEXT, &x->policy, "NAME", "scheduling policy (default fifo)", 0, 0},
         {"like", ARG_TEXT, &x->like, "RULES",
-         "simulator to follow: lucid, synergy or own; auto: by the jobs (default auto)", 0, 0},
+         "simulator to follow: lucid, synergy, muri or own; auto: by the jobs (default auto)", 0,
+         0},
         {"set", ARG_LIST, &x->sets, "POLICY.KEY=VALUE", "a setting; may be repeated", 0, 0},
         {"profiles", ARG_TEXT, &x->profiles, "FILES",
          "profiles of job classes: default, or files on top of it (default: all alike)", 0, 0},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "cli/args.h"
 #include "cluster/cluster_scenario.h"
@@ -23,15 +24,20 @@
             0, 0                                                                                   \
     }
 
-enum { TRACE_ARG_ROWS = 14, TRACE_ARG_SOME = 9 };
+enum { TRACE_ARG_ROWS = 15, TRACE_ARG_SOME = 10 };
 
 typedef struct TraceArgs {
     const char *format, *unit, *rates, *gpu_type;
     TraceWindow window;
+    bool        any_type;
 } TraceArgs;
 
 void trace_args_rows(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_ROWS of them
 void trace_args_some(TraceArgs *t, ArgRow *rows);  // TRACE_ARG_SOME: without those of windows
+
+// Rows of a trace that are not jobs, by reason: one line, or an object; nothing if there are none.
+void    print_left_out(FILE *f, const JobList *l);
+json_t *left_out_json(const JobList *l);
 
 MUST_USE Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out);
 MUST_USE Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out);

@@ -38,6 +38,7 @@ static void print_text(const Outcomes *x) {
     printf("%s: %u jobs on %u servers with %llu GPUs, rules: %s, policy: %s\n", x->run.jobs.name,
            r->n, x->run.servers.n, (unsigned long long)x->run.servers.gpus, x->run.like,
            x->run.run.policy->name);
+    print_left_out(stdout, &x->run.jobs);
     printf("completion   mean %.1f s, median %.1f s, 99 %% %.1f s\n", s->jct_mean_s, s->jct_p50_s,
            s->jct_p99_s);
     printf("waiting      mean %.1f s, 99 %% %.1f s\n", s->queue_mean_s, s->queue_p99_s);
@@ -55,16 +56,17 @@ static int print_json(const Outcomes *x) {
     const ClusterSummary *s = &x->summary;
     const ClusterResult  *r = &x->result;
     return command_json(json_pack(
-        "{s:s,s:s,s:s,s:i,s:i,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f}",
+        "{s:s,s:s,s:s,s:i,s:o,s:i,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:f,"
+        "s:f}",
         "trace", x->run.jobs.name, "policy", x->run.run.policy->name, "like", x->run.like, "jobs",
-        (int)r->n, "servers", (int)x->run.servers.n, "gpus", (json_int_t)x->run.servers.gpus,
-        "jct_mean_s", s->jct_mean_s, "jct_p50_s", s->jct_p50_s, "jct_p99_s", s->jct_p99_s,
-        "makespan_s", s->makespan_s, "queue_mean_s", s->queue_mean_s, "queue_p99_s", s->queue_p99_s,
-        "preemptions", (json_int_t)r->preemptions, "fairness", s->fairness, "slowdown_mean",
-        s->slowdown_mean, "gpu_use", r->use.gpus, "core_use", r->use.cores, "memory_use",
-        r->use.memory, "events", (json_int_t)r->events, "decisions", (json_int_t)r->decisions,
-        "decision_us", r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0.0, "wall_s",
-        x->wall_s));
+        (int)r->n, "left_out", left_out_json(&x->run.jobs), "servers", (int)x->run.servers.n,
+        "gpus", (json_int_t)x->run.servers.gpus, "jct_mean_s", s->jct_mean_s, "jct_p50_s",
+        s->jct_p50_s, "jct_p99_s", s->jct_p99_s, "makespan_s", s->makespan_s, "queue_mean_s",
+        s->queue_mean_s, "queue_p99_s", s->queue_p99_s, "preemptions", (json_int_t)r->preemptions,
+        "fairness", s->fairness, "slowdown_mean", s->slowdown_mean, "gpu_use", r->use.gpus,
+        "core_use", r->use.cores, "memory_use", r->use.memory, "events", (json_int_t)r->events,
+        "decisions", (json_int_t)r->decisions, "decision_us",
+        r->decisions > 0 ? r->decide_ns / 1e3 / (double)r->decisions : 0.0, "wall_s", x->wall_s));
 }
 
 // Records live in `kept`: the memory of the run is rewound.

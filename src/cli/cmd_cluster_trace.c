@@ -61,6 +61,7 @@ static Err print_stats(const Options *o, const JobList *l, const TraceStats *s, 
     static const char *const names[TRACE_QUANTILES] = {"least", "10 %", "25 %", "median", "75 %",
                                                        "90 %",  "95 %", "99 %", "most"};
     printf("%s: %u jobs, format %s\n", l->name, s->jobs, l->format);
+    print_left_out(stdout, l);
     printf("%u jobs share a GPU, %u use none, %u have no known duration\n", s->fractional,
            s->cpu_only, s->unknown);
     print_time("span", (double)(s->last - s->first) / 1e9);
@@ -106,14 +107,14 @@ static json_t *work_json(const TraceStats *s) {
 static int print_json(const Options *o, const JobList *l, const TraceStats *s) {
     bool    spans = s->last > s->first;
     json_t *load = spans ? json_real(trace_load(s, (uint64_t)o->gpus)) : json_null();
-    return command_json(
-        json_pack("{s:s,s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o}", "trace", l->name,
-                  "format", l->format, "jobs", (int)s->jobs, "unknown", (int)s->unknown,
-                  "fractional", (int)s->fractional, "cpu_only", (int)s->cpu_only, "first_s",
-                  (double)s->first / 1e9, "span_s", (double)(s->last - s->first) / 1e9, "gpu_s",
-                  s->gpu_seconds, "gpus", (json_int_t)o->gpus, "load", load, "duration_s",
-                  work_json(s), "sizes", groups_json(&s->sizes), "models", groups_json(&s->models),
-                  "tenants", groups_json(&s->tenants)));
+    return command_json(json_pack(
+        "{s:s,s:s,s:i,s:o,s:i,s:i,s:i,s:f,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o}", "trace", l->name,
+        "format", l->format, "jobs", (int)s->jobs, "left_out", left_out_json(l), "unknown",
+        (int)s->unknown, "fractional", (int)s->fractional, "cpu_only", (int)s->cpu_only, "first_s",
+        (double)s->first / 1e9, "span_s", (double)(s->last - s->first) / 1e9, "gpu_s",
+        s->gpu_seconds, "gpus", (json_int_t)o->gpus, "load", load, "duration_s", work_json(s),
+        "sizes", groups_json(&s->sizes), "models", groups_json(&s->models), "tenants",
+        groups_json(&s->tenants)));
 }
 
 static int describe(const Options *o, Arena *a) {
@@ -137,6 +138,7 @@ static Err convert(const void *options, Arena *a) {
     trace_write(f.out, &l);
     TRY(file_commit(&f));
     (void)fprintf(stderr, "%s: %u jobs\n", o->out, l.n);
+    print_left_out(stderr, &l);
     if (unknown > 0)
         (void)fprintf(stderr,
                       "%u of them have no duration; --known leaves them out, --rates FILE converts "

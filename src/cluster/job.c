@@ -54,6 +54,12 @@ const char *job_tenant(const JobList *l, const Job *j) {
     return j->tenant < l->n_tenants ? l->tenants[j->tenant] : "";
 }
 
+uint32_t job_list_left_out(const JobList *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n_left_out; i++) n += l->left_out[i].rows;
+    return n;
+}
+
 double job_gpu_seconds(const Job *j) {
     if (j->work < 0) return 0;
     return (double)j->work / (double)JOB_SECOND * j->gpus * j->gpu_milli / 1000;

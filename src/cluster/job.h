@@ -39,6 +39,11 @@ typedef struct Job {
     JobClass class;
 } Job;
 
+typedef struct RowsLeftOut {  // rows of a trace that are not jobs that ran
+    const char *reason;
+    uint32_t    rows;
+} RowsLeftOut;
+
 typedef struct JobList {
     Job         *at;  // [n] by submission, ties in file order
     uint32_t     n;
@@ -46,6 +51,9 @@ typedef struct JobList {
     const char **models, **tenants, **gpu_types;
     TimeNs       origin;  // Unix time of time 0; 0: the trace has no dates
     const char  *name, *format;
+
+    const RowsLeftOut *left_out;  // [n_left_out]
+    uint32_t           n_left_out;
 } JobList;
 
 MUST_USE Err job_list_sort(JobList *l, Arena *scratch);  // rewinds scratch
@@ -54,3 +62,4 @@ const char *job_class_name(JobClass c);
 const char *job_model(const JobList *l, const Job *j);   // "" when it has none
 const char *job_tenant(const JobList *l, const Job *j);  // "" when it has none
 double      job_gpu_seconds(const Job *j);               // work x GPUs; 0 when unknown
+uint32_t    job_list_left_out(const JobList *l);         // rows, for all reasons

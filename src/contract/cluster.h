@@ -64,6 +64,7 @@ typedef struct ClusterSetup {
     bool                   shares;     // GPUs may be shared: fractions or profiles are in use
     bool                   gpus_only;  // cores and memory are not limited
     bool                   in_rounds;  // progress counts whole iterations per round
+    bool                   anew;       // all jobs are placed anew at every event
     Rng                    rng;        // stream of random numbers for the policy
 } ClusterSetup;
 

@@ -61,6 +61,13 @@ static void as_synergy(const ClusterProfiles *p, JobList *l, uint32_t *class_of)
     }
 }
 
+static Err as_muri(const TraceRunSpec *s, Arena *a, TraceRun *x) {
+    if (strcmp(x->like, "muri") != 0) return ERR_OK;
+    if (s->profiles != NULL)
+        return err_set(ERR_ARG, "--like muri: every rate is 1 there; leave out --profiles");
+    return muri_rules_apply(&x->jobs, a, &x->run.overheads);
+}
+
 static Err classify(const TraceRunSpec *s, Arena *a, TraceRun *x) {
     bool             synergy = strcmp(x->like, "synergy") == 0;
     bool             shipped = s->profiles != NULL && strcmp(s->profiles, "default") == 0;
@@ -96,6 +103,7 @@ Err trace_run_open(const TraceRunSpec *spec, Arena *a, TraceRun *x) {
                           .info = spec->information,
                           .error = spec->error > 0 ? spec->error : spec->information.error};
     TRY(choose(spec, a, x));
+    TRY(as_muri(spec, a, x));
     TRY(classify(spec, a, x));
     rebase(x);
     return trace_run_choose(x, &x->choice, a, &x->run);

@@ -14,7 +14,7 @@ typedef struct TraceRunSpec {
     ServerSpec      server;
     const char     *policy;
     const ArgList  *sets;
-    const char     *like;      // simulator to follow: lucid, synergy, own, or auto
+    const char     *like;      // simulator to follow: lucid, synergy, muri, own, or auto
     const char     *profiles;  // of job classes: default, or files; NULL: all jobs are alike
     const char     *mix;       // of classes, for jobs without a model; NULL: their weights
     uint64_t        seed;

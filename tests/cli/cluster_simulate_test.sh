@@ -10,7 +10,7 @@ expect 2 cluster simulate; says "give --trace FILE"; quiet
 expect 2 cluster simulate --trace philly_small --policy nobody; says "no policy 'nobody'"; quiet
 expect 2 cluster simulate --trace philly_small --policy fifo,srtf; says "one policy"; quiet
 expect 2 cluster simulate --trace philly_small --servers 4; says "nodes says how many"; quiet
-expect 2 cluster simulate --trace philly_small --like someone; says "own, lucid or synergy"; quiet
+expect 2 cluster simulate --trace philly_small --like someone; says "own, lucid, synergy or muri"; quiet
 expect 2 cluster simulate --trace philly_small --nodes 1; says "max-gpus leaves such jobs out"; quiet
 expect 2 cluster simulate --trace philly_small --mix res50:1; says "come from --profiles"; quiet
 expect 1 cluster simulate --trace "$dir/absent.csv"; says "absent.csv"; quiet

@@ -56,6 +56,17 @@ expect 2 cluster trace stats "$dir/log.csv" --unit hours
 expect 2 cluster trace stats "$dir/log.csv" --from yesterday
 expect 1 cluster trace stats "$dir/log.csv" --format plain
 says "log.csv:1: no column 'job'"
+for log in trace_sacct/all.txt trace_kubernetes/pods.json; do
+    expect 0 cluster trace stats "$SRC/tests/fuzz/corpus/$log"
+    prints '^left out: .*ha[sv]e* not ended'
+    expect 0 cluster trace convert "$SRC/tests/fuzz/corpus/$log" -o "$dir/own.csv"
+    says '^left out: '
+    expect 0 cluster simulate --trace "$dir/own.csv" --any-type --nodes 2 --policy srtf
+    expect 0 cluster simulate --trace "$SRC/tests/fuzz/corpus/$log" --any-type --nodes 2 --json
+    prints '"left_out":{"'
+    expect 2 cluster simulate --trace "$SRC/tests/fuzz/corpus/$log" --nodes 2 --policy srtf
+    says 'any-type'
+done
 printf 'job,submit_s,duration_s,gpus\n1,0,-5,1\n' > "$dir/bad.csv"
 expect 1 cluster trace stats "$dir/bad.csv"
 says "bad.csv:2: duration_s: '-5' is negative"

@@ -232,7 +232,7 @@ static void formats_have_names(void **state) {
     (void)state;
     uint32_t n = 0;
     while (trace_format_name(n) != NULL) n++;
-    assert_int_equal(n, 11);
+    assert_int_equal(n, 13);
     assert_non_null(strstr(trace_formats(&arena), "gavel"));
 }
 

@@ -23,6 +23,8 @@ typedef struct ClusterSimParams {
     bool   restart_by_class;       // the class's own restart cost, where it has one
     bool   in_rounds;  // progress is counted in whole iterations, and jobs end with a round
     bool   gpus_only;  // cores and memory are unlimited
+    bool   anew;       // jobs are placed anew at every event: moves are no preemptions, and every
+                       // running job loses its overhead
 } ClusterSimParams;
 
 typedef struct ClusterRun {
@@ -31,9 +33,11 @@ typedef struct ClusterRun {
     const struct ClusterProfiles *profiles;  // the true ones; NULL: every rate is 1
     const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
     const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
+    const double                 *weights;   // [jobs->n_tenants] fair shares; NULL: 1 each
     Information                   info;      // of durations: `knows` and `error` apply
     Arena                        *hidden;    // for the truth during the run; NULL: its own
     const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none
+    const TimeNs    *overheads;   // [jobs->n] with params.anew: progress lost by an event
     ClusterSimParams params;
     const ClusterPolicy *policy;
     const void          *settings, *loaded;  // of the policy
@@ -77,8 +81,11 @@ typedef struct ClusterResult {
 // "synergy" for Synergy's policies on its traces with profiles, else "own".
 const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profiles);
 
-// like: "lucid", "synergy" (the published simulators' rules) or "own".
+// like: "lucid", "synergy", "muri" (the published simulators' rules) or "own".
 MUST_USE Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParams *out);
+
+// In muri_rules.c: the work of jobs by Muri's rules, and their overheads.
+MUST_USE Err muri_rules_apply(JobList *l, Arena *a, const TimeNs **overheads);
 
 // The setup that policies and the simulator see.
 MUST_USE Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out);

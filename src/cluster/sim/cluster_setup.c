@@ -21,6 +21,19 @@ const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profi
     return "lucid";
 }
 
+static Err muri_params(const ClusterPolicy *p, ClusterSimParams *out) {
+    static const char *const names[] = {"srtf", "srsf", "tiresias"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(p->name, names[i]) == 0) {
+            *out = (ClusterSimParams){.gpus_only = true, .anew = true};
+            return ERR_OK;
+        }
+    return err_set(ERR_ARG,
+                   "--like muri: %s has no rules there; choose srtf (its shortest), srsf "
+                   "(shortest-gpu) or tiresias (dlas-gpu)",
+                   p->name);
+}
+
 Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParams *out) {
     const TimeNs s = CLUSTER_SECOND;
     if (strcmp(like, "own") == 0) {
@@ -34,8 +47,10 @@ Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParam
                                   .gpus_only = true};
     } else if (strcmp(like, "synergy") == 0) {
         *out = (ClusterSimParams){.round = 300 * s, .in_rounds = true};
+    } else if (strcmp(like, "muri") == 0) {
+        return muri_params(p, out);
     } else {
-        return err_set(ERR_ARG, "--like %.40s: choose auto, own, lucid or synergy", like);
+        return err_set(ERR_ARG, "--like %.40s: choose auto, own, lucid, synergy or muri", like);
     }
     return ERR_OK;
 }
@@ -109,6 +124,7 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .round = run->params.round,
                         .round_first = first_round(run),
                         .in_rounds = run->params.in_rounds,
+                        .anew = run->params.anew,
                         .restart = run->params.restart,
                         .restart_wide = run->params.restart_wide,
                         .restart_by_class = run->params.restart_by_class,
@@ -127,7 +143,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
     set_types(run, types, known, &s);
     if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
     for (uint32_t i = 0; i < s.n_tenants; i++)
-        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};
+        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i],
+                                     .weight = run->weights != NULL ? run->weights[i] : 1};
     s.tenants = tenants;
     *out = s;
     return ERR_OK;

@@ -30,6 +30,7 @@ static uint32_t apply_events(ClusterSim *w) {
         if (w->run->jobs->at[w->next_arrival].submit > w->now) break;
         cluster_sim_arrive(w);
     }
+    if (w->run->params.anew) cluster_sim_interrupt(w);
     if (w->now >= w->round) reason |= CLUSTER_ROUND;
     if (cluster_sim_measure(w)) reason |= CLUSTER_BELIEF;
     return reason;
@@ -96,8 +97,10 @@ static Err stuck(const ClusterSim *w) {
     const Job *j = &w->run->jobs->at[w->states[w->waiting.at[w->waiting.first]].job];
     return err_set(ERR_ARG,
                    "job %s: %s never starts it on %u GPUs, even when nothing else runs; "
-                   "give larger or other servers, or leave the job out",
-                   j->id, w->run->policy->name, j->gpus);
+                   "give larger or other servers, %s",
+                   j->id, w->run->policy->name, j->gpus,
+                   j->gpu_types != 0 ? "or ignore the GPU types that jobs ask for (--any-type)"
+                                     : "or leave the job out");
 }
 
 static void next_round(ClusterSim *w) {
@@ -242,9 +245,10 @@ static Err simulate(ClusterSim *w) {
 static Err check_information(const ClusterRun *run) {
     bool exact = run->beliefs == NULL && information_is_perfect(&run->info);
     CHECK(run->knows <= run->policy->knows);
-    if (!run->params.in_rounds || exact) return ERR_OK;
-    return err_set(ERR_ARG,
-                   "rounds that count iterations (--like synergy) need --information perfect");
+    if (run->params.anew) CHECK(run->overheads != NULL && run->profiles == NULL);
+    if ((!run->params.in_rounds && !run->params.anew) || exact) return ERR_OK;
+    return err_set(ERR_ARG, "these rules (--like %s) need --information perfect",
+                   run->params.anew ? "muri" : "synergy");
 }
 
 static Err simulate_hidden(const ClusterRun *run, Arena *a, Arena *hidden, ClusterResult *r) {

@@ -97,6 +97,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot);
 void cluster_sim_resize(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
 void cluster_sim_round(ClusterSim *w);                // end of a round: counts whole iterations
+void cluster_sim_interrupt(ClusterSim *w);            // an event costs what runs its overhead
 void cluster_sim_book(ClusterSim *w, uint32_t slot);  // progress, true and seen
 void cluster_sim_book_view(ClusterSim *w, uint32_t slot);  // progress that policies see
 

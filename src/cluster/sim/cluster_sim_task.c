@@ -190,9 +190,15 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
         gpus += x->gpus;
     }
     CHECK(gpus == t->job.gpus);
-    if (r->start < 0) r->start = w->now;
+    bool again = r->start >= 0;
+    if (!again) r->start = w->now;
     r->waited += w->now - t->since;
     w->result->starts++;
+    if (w->run->params.anew && again && t->since == w->now) {  // it only moved
+        t->preemptions--;
+        w->result->preemptions--;
+        w->result->starts--;
+    }
     enter(w, slot, CLUSTER_RUNNING);
     t->rate = w->states[slot].rate = 1;
     cluster_sim_rate_changed(w, slot);
@@ -247,6 +253,21 @@ void cluster_sim_end(ClusterSim *w, uint32_t slot) {
     t->state = CLUSTER_GONE;
     w->free[w->n_free++] = slot;
     w->n_alive--;
+}
+
+void cluster_sim_interrupt(ClusterSim *w) {
+    for (uint32_t i = 0; i < w->running.n; i++) {
+        uint32_t     slot = w->running.at[w->running.first + i];
+        ClusterTask *t = &w->tasks[slot];
+        TaskState   *l = &w->states[slot];
+        TimeNs       ns = w->now - l->mark, overhead = w->run->overheads[l->job];
+        TimeNs       did = ns > overhead ? ns - overhead : 0;
+        l->left -= did;
+        if (t->left >= 0) t->left -= did;
+        t->held += ns;
+        t->mark = l->mark = w->now;
+        heap_set(&w->ends, w->now + l->left, 0, slot);
+    }
 }
 
 // In the order of operations of Synergy's simulator, for equal figures.

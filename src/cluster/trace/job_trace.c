@@ -79,6 +79,13 @@ static bool matches(const TraceFormat *f, const Csv *row) {
     return row->n == n && digits;
 }
 
+// The text of a format that is JSON begins with a bracket.
+static bool is_json(const char *text, size_t len) {
+    size_t at = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    while (at < len && strchr(" \t\r\n", text[at]) != NULL && text[at] != '\0') at++;
+    return at < len && (text[at] == '{' || text[at] == '[');
+}
+
 // Parses a copy of the first row, as parsing modifies the text.
 static Err peek(const char *name, const char *text, size_t len, char sep, Arena *a, Csv *row) {
     const char *end = len > 0 ? memchr(text, '\n', len) : NULL;
@@ -106,13 +113,18 @@ static Err missing(const TraceFormat *f, const Csv *row) {
 // The format of that name; with auto, the first that matches.
 static Err choose(const char *name, const char *text, size_t len, const char *wanted, Arena *a,
                   const TraceFormat **out) {
-    bool               any = strcmp(wanted, "auto") == 0;
+    bool               any = strcmp(wanted, "auto") == 0, json = is_json(text, len);
     const TraceFormat *last = NULL;
     size_t             mark = a->used;
     Csv                row;
     for (uint32_t i = 0; formats[i] != NULL; i++) {
-        if (!any && strcmp(formats[i]->name, wanted) != 0) continue;
+        if (any ? json != (formats[i]->read != NULL) : strcmp(formats[i]->name, wanted) != 0)
+            continue;
         last = formats[i];
+        if (last->read != NULL) {
+            *out = last;
+            return ERR_OK;
+        }
         arena_rewind(a, mark);
         TRY(peek(name, text, len, last->sep, a, &row));
         if (matches(last, &row)) {
@@ -127,6 +139,7 @@ static Err choose(const char *name, const char *text, size_t len, const char *wa
 
 static Err place_header(TraceReader *r) {
     bool more = false;
+    for (uint32_t c = 0; c < TRACE_COLUMNS; c++) r->field_of[c] = JOB_NONE;
     TRY(csv_next(&r->csv, &more));
     r->fields = r->csv.n;
     for (uint32_t i = 0; i < r->csv.n; i++) {
@@ -137,8 +150,9 @@ static Err place_header(TraceReader *r) {
                            head, r->format->name);
         if (r->place[i] != JOB_NONE && field_named(&r->csv, head) != i)
             return err_set(ERR_PARSE, "%s:1: column '%.40s' is there twice", r->csv.name, head);
+        if (r->place[i] < TRACE_COLUMNS) r->field_of[r->place[i]] = i;
     }
-    return ERR_OK;
+    return r->format->begin != NULL ? r->format->begin(r) : ERR_OK;
 }
 
 static Err place_columns(TraceReader *r) {
@@ -175,10 +189,14 @@ static Err check_demand(const TraceReader *r, Job *j) {
 
 static Err read_job(TraceReader *r, Job *j) {
     if (r->csv.n != r->fields)
-        return err_set(ERR_PARSE, "%s:%zu: %u fields where there should be %u", r->csv.name,
-                       r->csv.line, r->csv.n, r->fields);
+        return err_set(ERR_PARSE, "%s:%zu: %u fields where there should be %u%s", r->csv.name,
+                       r->csv.line, r->csv.n, r->fields,
+                       r->format->sep == '|' && r->csv.n > r->fields
+                           ? "; a name has a '|' in it: leave out JobName and the like"
+                           : "");
     r->began = r->ended = JOB_UNKNOWN;
     r->factor = 0;
+    r->skip = NULL;
     for (uint32_t i = 0; i < r->fields; i++) {
         const TraceColumn *c = r->place[i] != JOB_NONE ? &r->format->columns[r->place[i]] : NULL;
         if (c == NULL || c->take == NULL) continue;
@@ -186,11 +204,16 @@ static Err read_job(TraceReader *r, Job *j) {
         TRY(c->take(r, r->csv.field[i], j));
     }
     if (r->format->finish != NULL) TRY(r->format->finish(r, j));
+    if (r->skip != NULL) {
+        trace_leave_out(r, r->skip, 1);
+        return ERR_OK;
+    }
     if (j->id == NULL) TRY(number_id(r, j));
     return check_demand(r, j);
 }
 
 static Err read_jobs(TraceReader *r, JobList *l) {
+    uint32_t row = 0;
     for (bool more = true;;) {
         TRY(csv_next(&r->csv, &more));
         if (!more) return ERR_OK;
@@ -202,11 +225,11 @@ static Err read_jobs(TraceReader *r, JobList *l) {
         Job *j = &l->at[l->n];
         *j = (Job){.work = JOB_UNKNOWN,
                    .gpu_milli = 1000,
-                   .row = l->n,
+                   .row = row++,
                    .model = JOB_NONE,
                    .tenant = JOB_NONE};
         TRY(read_job(r, j));
-        l->n++;
+        l->n += r->skip == NULL;
     }
 }
 
@@ -235,6 +258,37 @@ static void take_names(const TraceReader *r, JobList *l) {
     l->n_gpu_types = r->gpu_types.n;
 }
 
+static void drop_types(JobList *l) {
+    for (uint32_t i = 0; i < l->n; i++) l->at[i].gpu_types = 0;
+    l->n_gpu_types = 0;
+}
+
+static Err read_rows(TraceReader *r, char *text, size_t len, JobList *l) {
+    TRY(make_room(l->name, text, len, r->arena, l));
+    TRY(csv_open(&r->csv, l->name, text, len, r->format->sep, r->format->sep == ','));
+    TRY(place_columns(r));
+    return read_jobs(r, l);
+}
+
+static Err no_jobs(const TraceReader *r, const JobList *l, Arena *a) {
+    const char *why = "";
+    if (l->n_left_out == 0) return err_set(ERR_PARSE, "%s: has a header and no jobs", l->name);
+    for (uint32_t i = 0; i < l->n_left_out; i++)
+        why = arena_printf(a, "%s%s%u %s", why, i > 0 ? ", " : "", l->left_out[i].rows,
+                           l->left_out[i].reason);
+    return err_set(ERR_PARSE, "%s: has no job of format %s that ran to its end: %s", l->name,
+                   r->format->name, why);
+}
+
+static Err take_left_out(const TraceReader *r, JobList *l) {
+    RowsLeftOut *kept = arena_try_new(r->arena, RowsLeftOut, r->n_left_out);
+    if (kept == NULL) return err_set(ERR_LIMIT, "%s: no memory for its jobs", l->name);
+    memcpy(kept, r->left_out, r->n_left_out * sizeof *kept);
+    l->left_out = kept;
+    l->n_left_out = r->n_left_out;
+    return ERR_OK;
+}
+
 // text has room for len + 1 bytes and is modified.
 static Err parse(const char *name, char *text, size_t len, const char *format,
                  const JobTraceOptions *o, Arena *a, JobList *out) {
@@ -244,18 +298,20 @@ static Err parse(const char *name, char *text, size_t len, const char *format,
     TRY(choose(name, text, len, format, a, &r.format));
     l.format = r.format->name;
     r.unit = r.options->unit > 0 ? r.options->unit : r.format->unit;
-    TRY(make_room(name, text, len, a, &l));
+    r.list = &l;
+    r.csv.name = name;
+    interner_init(&r.rows, a);
     interner_init(&r.ids, a);
     interner_init(&r.models, a);
     interner_init(&r.tenants, a);
     interner_init(&r.gpu_types, a);
-    TRY(csv_open(&r.csv, name, text, len, r.format->sep, r.format->sep == ','));
-    TRY(place_columns(&r));
-    TRY(read_jobs(&r, &l));
-    if (l.n == 0) return err_set(ERR_PARSE, "%s: has a header and no jobs", name);
+    TRY(r.format->read != NULL ? r.format->read(&r, text, len) : read_rows(&r, text, len, &l));
+    TRY(take_left_out(&r, &l));
+    if (l.n == 0) return no_jobs(&r, &l, a);
     TRY(job_list_sort(&l, a));
     if (r.format->dated) rebase_to_first(&l);
     take_names(&r, &l);
+    if (r.options->any_type) drop_types(&l);
     TRY(trace_window_cut(&r.options->window, &l));
     *out = l;
     return ERR_OK;

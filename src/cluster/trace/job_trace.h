@@ -11,6 +11,7 @@ typedef struct JobTraceOptions {  // zeroed: the format's defaults
     TimeNs                unit;   // of times without a unit; 0: the format's
     const IterationTimes *rates;  // for work in iterations; NULL: such work stays unknown
     TraceWindow           window;
+    bool                  any_type;  // drops the GPU types that jobs ask for
 } JobTraceOptions;
 
 typedef struct TraceFile {  // a file of data/traces, embedded

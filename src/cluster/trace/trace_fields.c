@@ -25,6 +25,21 @@ Err trace_number(const TraceReader *r, const char *text, int64_t unit, int64_t m
     return trace_bad(r, text, text[0] == '\0' ? "is empty; give a number" : reason);
 }
 
+const char *trace_text(TraceReader *r, uint32_t column) {
+    uint32_t field = r->field_of[column];
+    r->column = r->format->columns[column].name;
+    return field != JOB_NONE ? r->csv.field[field] : NULL;
+}
+
+void trace_leave_out(TraceReader *r, const char *reason, uint32_t rows) {
+    uint32_t i = 0;
+    if (rows == 0) return;
+    while (i < r->n_left_out && strcmp(r->left_out[i].reason, reason) != 0) i++;
+    CHECK(i < TRACE_REASONS);
+    if (i == r->n_left_out) r->left_out[r->n_left_out++] = (RowsLeftOut){reason, 0};
+    r->left_out[i].rows += rows;
+}
+
 static Err whole(const TraceReader *r, const char *text, int64_t most, int64_t *out) {
     const char *point = strchr(text, '.');
     if (point != NULL && point[1 + strspn(point + 1, "0")] != '\0')
@@ -43,6 +58,30 @@ Err trace_take_id(TraceReader *r, const char *text, Job *j) {
     if (r->ids.n == before) return trace_bad(r, text, "names a second job; give each its own name");
     j->id = text;
     return ERR_OK;
+}
+
+// Numbers are searched by doubling and halving: a name may be repeated in every row.
+Err trace_name_job(TraceReader *r, const char *name, Job *j) {
+    size_t   room = strlen(name) + 16;
+    uint32_t taken = 1, free_ = 2, index = 0;
+    if (interner_find(&r->ids, name) == STRING_MAP_NONE) {
+        j->id = name;
+        return interner_add(&r->ids, name, &index);
+    }
+    char *own = arena_try(r->arena, room, 1, 1);
+    if (own == NULL) return err_set(ERR_LIMIT, "%s: no memory for its jobs", r->csv.name);
+    for (bool up = true; up || free_ - taken > 1;) {
+        uint32_t n = up ? free_ : taken + (free_ - taken) / 2;
+        (void)snprintf(own, room, "%s#%u", name, n);
+        bool is_free = interner_find(&r->ids, own) == STRING_MAP_NONE;
+        if (is_free) free_ = n;
+        if (!is_free) taken = n;
+        if (up && !is_free) free_ = 2 * n;
+        up = up && !is_free;
+    }
+    (void)snprintf(own, room, "%s#%u", name, free_);
+    j->id = own;
+    return interner_add(&r->ids, own, &index);
 }
 
 Err trace_take_submit(TraceReader *r, const char *text, Job *j) {

@@ -114,3 +114,46 @@ bool date_read(const char *text, int64_t *out) {
     *out = days_since_1970(y, m, d) * 86400 + h * 3600 + min * 60 + s;
     return true;
 }
+
+// "Z", "+01:00", "+0100" or nothing, as seconds east of UTC.
+static bool zone_read(const char *p, int64_t *out) {
+    int64_t sign = *p == '-' ? -1 : 1;
+    *out = 0;
+    if (*p == '\0' || strcmp(p, "Z") == 0) return true;
+    if (*p++ != '+' && sign > 0) return false;
+    bool    colon = strlen(p) == 5 && p[2] == ':';
+    int32_t h = -1, m = -1;
+    if (colon) {
+        h = part(&p, 2, ':');
+        m = h < 0 ? -1 : part(&p, 2, '\0');
+    } else if (strlen(p) == 4) {
+        int32_t both = part(&p, 4, '\0');
+        h = both < 0 ? -1 : both / 100;
+        m = both < 0 ? -1 : both % 100;
+    }
+    *out = sign * (h * 3600 + m * 60);
+    return h >= 0 && h <= 23 && m >= 0 && m <= 59;
+}
+
+enum { DATE_LETTERS = 19 };
+
+bool instant_read(const char *text, TimeNs *out) {
+    char    date[DATE_LETTERS + 1], fraction[16] = "0.";
+    int64_t seconds = 0, zone = 0, ns = 0;
+    if (strnlen(text, DATE_LETTERS) < DATE_LETTERS) return false;
+    memcpy(date, text, DATE_LETTERS);
+    date[DATE_LETTERS] = '\0';
+    const char *rest = text + DATE_LETTERS;
+    size_t      digits = *rest == '.' ? strspn(rest + 1, "0123456789") : 0;
+    if (*rest == '.' && (digits < 1 || digits > 9)) return false;
+    if (digits > 0) {
+        memcpy(fraction + 2, rest + 1, digits);
+        rest += 1 + digits;
+    }
+    if (!date_read(date, &seconds) || !zone_read(rest, &zone)) return false;
+    if (digits > 0 && decimal_read(fraction, JOB_SECOND, JOB_SECOND, &ns) != DECIMAL_OK)
+        return false;
+    if (seconds < zone) return false;
+    *out = (seconds - zone) * JOB_SECOND + ns;
+    return true;
+}

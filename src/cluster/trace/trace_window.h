@@ -21,3 +21,6 @@ MUST_USE Err trace_window_time(const char *text, const JobList *l, TimeNs *out);
 
 // "2017-10-02 08:30:00" or "2017-10-02", years 1970 to 2095, as seconds since 1970 UTC.
 bool date_read(const char *text, int64_t *out);
+// "2024-03-01T08:30:00" with an optional fraction and zone (Z, +01:00, +0100; none: UTC), since
+// 1970.
+bool instant_read(const char *text, TimeNs *out);

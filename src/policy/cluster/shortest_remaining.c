@@ -7,11 +7,20 @@
 // srsf  remaining work x GPUs: a small long job may go before a large short one.
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/quota.h"
+#include "policy/cluster/common/anew.h"
 #include "policy/policies.h"
 
-static void lay_out(Quota *q, const ClusterSetup *s, Carve *from) { quota_carve(q, s, from); }
+typedef struct Shortest {
+    Quota quota;
+    Anew  anew;  // by Muri's rules
+} Shortest;
 
-CLUSTER_POLICY_STATE(Quota)
+static void lay_out(Shortest *x, const ClusterSetup *s, Carve *from) {
+    quota_carve(&x->quota, s, from);
+    if (s->anew) anew_carve(&x->anew, s, from);
+}
+
+CLUSTER_POLICY_STATE(Shortest)
 
 static SortKey by_work(const void *self, const ClusterView *v, const ClusterTask *t) {
     (void)self;
@@ -24,8 +33,10 @@ static SortKey by_service(const void *self, const ClusterView *v, const ClusterT
 }
 
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
+    Shortest *x = state;
     (void)max;
-    return quota_decide(state, v, out);
+    if (v->setup->anew) return anew_shortest(&x->anew, v, x->quota.key == by_service, out);
+    return quota_decide(&x->quota, v, out);
 }
 
 #define SHORTEST_POLICY(id, key_, about_)                                                          \
@@ -33,7 +44,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
                           const void *loaded) {                                                    \
         (void)settings;                                                                            \
         (void)loaded;                                                                              \
-        Quota *q = state_open(state, s);                                                           \
+        Quota *q = &state_open(state, s)->quota;                                                   \
         q->key = key_;                                                                             \
         q->waiting_first = true;                                                                   \
     }                                                                                              \

@@ -4,6 +4,7 @@
 // used a limit of GPU time; within a queue the order is that of submission. At whole periods GPUs
 // are granted along this order, and jobs that run without a grant are preempted. In between, free
 // GPUs are filled; not so with the published rules, which also have another limit.
+#include "policy/cluster/common/anew.h"
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/quota.h"
 #include "policy/policies.h"
@@ -32,11 +33,13 @@ typedef struct Tiresias {
     Quota            quota;
     bool             published;  // the published simulator's rules
     TiresiasSettings cfg;
-    TimeNs           due;  // the next decision
+    TimeNs           due;   // the next decision
+    Anew             anew;  // by Muri's rules: three queues
 } Tiresias;
 
 static void lay_out(Tiresias *t, const ClusterSetup *s, Carve *from) {
     quota_carve(&t->quota, s, from);
+    if (s->anew) anew_carve(&t->anew, s, from);
 }
 
 CLUSTER_POLICY_STATE(Tiresias)
@@ -88,6 +91,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     Tiresias *s = state;
     uint32_t  n = 0;
     (void)max;
+    if (v->setup->anew) return anew_queues(&s->anew, v, out);
     if ((v->reason & (CLUSTER_JOB_ARRIVED | CLUSTER_JOB_ENDED)) != 0) {
         TimeNs soon = period_at(s, v->now);
         if (soon < s->due) s->due = soon;
