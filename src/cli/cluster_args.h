@@ -23,6 +23,21 @@
             0, 0                                                                                   \
     }
 
+#define CLUSTER_STOP_ARGS(to_)                                                                     \
+    {"min-run",                                                                                    \
+     ARG_INT,                                                                                      \
+     &(to_)->min_run_s,                                                                            \
+     "S",                                                                                          \
+     "seconds that a job runs before it is preempted (default 300; 0 with --like lucid, synergy)", \
+     0,                                                                                            \
+     INT32_MAX},                                                                                   \
+    {                                                                                              \
+        "max-stops", ARG_INT, &(to_)->max_stops, "N",                                              \
+            "preemptions of a job, at most; 0: any number (default 4; any with --like lucid, "     \
+            "synergy)",                                                                            \
+            0, INT32_MAX                                                                           \
+    }
+
 enum { TRACE_ARG_ROWS = 14, TRACE_ARG_SOME = 9 };
 
 typedef struct TraceArgs {
@@ -42,10 +57,11 @@ typedef struct ClusterScenarioArgs {
     const char *trace, *servers, *load;  // lists for commands that compare cells
     const char *profiles, *mix, *information, *estimator;
     int64_t     gpus, cores, memory_gb, jobs, max_s;
+    StopOptions stops;
     TraceArgs   file;
 } ClusterScenarioArgs;
 
-enum { CLUSTER_SCENARIO_ARG_ROWS = 12 + TRACE_ARG_SOME };
+enum { CLUSTER_SCENARIO_ARG_ROWS = 14 + TRACE_ARG_SOME };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCENARIO_ARG_ROWS]);
@@ -62,10 +78,11 @@ typedef struct ClusterSimArgs {
     ArgList     sets;
     const char *trace, *servers, *policy, *like, *profiles, *mix, *information, *estimator;
     int64_t     nodes, gpus, seed, cores, memory_gb;
+    StopOptions stops;
     double      error;
 } ClusterSimArgs;
 
-enum { CLUSTER_SIM_OWN_ROWS = 15, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
+enum { CLUSTER_SIM_OWN_ROWS = 17, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void         cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS]);

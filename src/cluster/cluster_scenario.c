@@ -192,7 +192,8 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
                          .n_jobs = spec->jobs,
                          .load = spec->load,
                          .max_s = spec->max_s,
-                         .information = spec->information};
+                         .information = spec->information,
+                         .stops = spec->stops};
     bool            has_demands = false;
     TRY(read_trace(spec, a, &s, &has_demands));
     TRY(open_servers(spec, has_demands, a, &s));

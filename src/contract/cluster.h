@@ -44,6 +44,11 @@ typedef struct ClusterTenant {
     double      weight;  // fair-share weight; 1 is the default
 } ClusterTenant;
 
+typedef struct ClusterStopLimits {  // of preemptions, equal for every policy; zeroed: none
+    TimeNs   min_run;               // a job runs for at least this long before it is preempted
+    uint32_t max_stops;             // of a job; 0: any number
+} ClusterStopLimits;
+
 // Constant during a run.
 typedef struct ClusterSetup {
     const ClusterServer   *servers;
@@ -58,6 +63,7 @@ typedef struct ClusterSetup {
     TimeNs                 round_first;                    // start of the first round
     TimeNs                 restart;                        // see cluster_restart
     TimeNs                 restart_wide;                   // for jobs that span servers
+    ClusterStopLimits      stops;
     bool                   restart_by_class;
     bool                   fractions;  // some job requests less than a whole GPU
     bool                   no_gpus;    // some job requests no GPU
@@ -140,7 +146,8 @@ typedef struct ClusterView {  // borrowed: valid during the call
 
 typedef enum ClusterVerb {
     CLUSTER_START,    // run a waiting task on slices with all its GPUs
-    CLUSTER_PREEMPT,  // return a running task to waiting; it owes a restart
+    CLUSTER_PREEMPT,  // return a running task to waiting, see cluster_may_preempt; it owes a
+                      // restart
     CLUSTER_RESIZE,   // change amounts and gpu_milli of a running task's slices
     CLUSTER_WAKE,     // call decide() at `at`, unless an event comes first; not in rounds
 } ClusterVerb;
@@ -197,6 +204,12 @@ static inline TimeNs cluster_progress_at(TimeNs owed, double rate, TimeNs ns) {
 // Progress of a running task in `ns` after its mark, `owed` included.
 static inline TimeNs cluster_progress(const ClusterTask *t, TimeNs ns) {
     return cluster_progress_at(t->owed, t->rate, ns);
+}
+
+// A running task may be preempted: it has run for long enough, and was not stopped too often.
+static inline bool cluster_may_preempt(const ClusterSetup *s, const ClusterTask *t, TimeNs now) {
+    const ClusterStopLimits *x = &s->stops;
+    return now - t->since >= x->min_run && (x->max_stops == 0 || t->preemptions < x->max_stops);
 }
 
 // Work left, as time at rate 1; CLUSTER_UNKNOWN for blind policies.

@@ -21,8 +21,9 @@ typedef struct ClusterSimParams {
     TimeNs linger;                 // time a job keeps its resources after its last work
     TimeNs restart, restart_wide;  // work that a preemption adds; for gangs wider than a server
     bool   restart_by_class;       // the class's own restart cost, where it has one
-    bool   in_rounds;  // progress is counted in whole iterations, and jobs end with a round
-    bool   gpus_only;  // cores and memory are unlimited
+    ClusterStopLimits stops;
+    bool in_rounds;  // progress is counted in whole iterations, and jobs end with a round
+    bool gpus_only;  // cores and memory are unlimited
 } ClusterSimParams;
 
 typedef struct ClusterRun {
@@ -79,6 +80,13 @@ const char *cluster_like(const JobList *jobs, const ClusterPolicy *p, bool profi
 
 // like: "lucid", "synergy" (the published simulators' rules) or "own".
 MUST_USE Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParams *out);
+
+typedef struct StopOptions {  // negative: as the rules say; 0: no limit
+    int64_t min_run_s, max_stops;
+} StopOptions;
+
+// NULL: as the rules say.
+void cluster_stop_options(const StopOptions *o, ClusterSimParams *to);
 
 // The setup that policies and the simulator see.
 MUST_USE Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out);

@@ -241,7 +241,12 @@ static Err simulate(ClusterSim *w) {
 
 static Err check_information(const ClusterRun *run) {
     bool exact = run->beliefs == NULL && information_is_perfect(&run->info);
+    bool stops = run->params.stops.min_run > 0 || run->params.stops.max_stops > 0;
     CHECK(run->knows <= run->policy->knows);
+    if (run->params.in_rounds && stops)
+        return err_set(ERR_ARG,
+                       "rounds that count iterations (--like synergy) take no --min-run and "
+                       "--max-stops");
     if (!run->params.in_rounds || exact) return ERR_OK;
     return err_set(ERR_ARG,
                    "rounds that count iterations (--like synergy) need --information perfect");

@@ -200,7 +200,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
 
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
-    CHECK(t->state == CLUSTER_RUNNING);
+    CHECK(t->state == CLUSTER_RUNNING && cluster_may_preempt(w->setup, t, w->now));
     TaskState *l = &w->states[slot];
     ClusterJob as = t->job;
     as.class = l->class;

@@ -118,7 +118,7 @@ static void serve(Themis *h, PriorityQueue *l) {
 }
 
 static bool expired(const Themis *h, const ClusterView *v, const ClusterTask *t) {
-    return v->now - t->since >= h->period;
+    return v->now - t->since >= h->period && cluster_may_preempt(v->setup, t, v->now);
 }
 
 // Running jobs with an ended lease, at the front of `victims`.

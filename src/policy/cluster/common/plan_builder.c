@@ -187,6 +187,11 @@ static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask
     return false;
 }
 
+bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot) {
+    const ClusterTask *t = &d->view->tasks[slot];
+    return t->state != CLUSTER_RUNNING || cluster_may_preempt(d->view->setup, t, d->view->now);
+}
+
 bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
                           const uint32_t *victims, uint32_t n) {
     const ClusterTask *tasks = d->view->tasks;
@@ -196,6 +201,7 @@ bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
         uint32_t has = 0;
         (void)plan_builder_slices(d, victims[i], &has);
         if (has == 0 || tasks[victims[i]].n_slices == 0) continue;
+        if (!plan_builder_may_stop(d, victims[i])) continue;
         plan_builder_stop(d, victims[i]);
         d->tasks[victims[i]].victim = true;
         placed = may_fit(d, j, &tasks[victims[i]]) && plan_builder_place_as(d, slot, j);

@@ -15,6 +15,10 @@ static uint64_t demand(const ClusterView *v, uint32_t slot) {
     return cluster_gpu_milli(&v->tasks[slot].job);
 }
 
+static bool may_stop(const ClusterView *v, uint32_t slot) {
+    return cluster_may_preempt(v->setup, &v->tasks[slot], v->now);
+}
+
 static QuotaQueue *queue_for(Quota *q, uint64_t milli) {
     for (uint32_t i = 0; i < q->n_queues; i++)
         if (q->queues[i].milli == milli) return &q->queues[i];
@@ -95,16 +99,26 @@ static bool waiting_is_next(const Quota *q, const QuotaQueue *w, const QuotaItem
     return c != 0 ? c < 0 : q->waiting_first;
 }
 
+// Running tasks that may not be preempted keep their GPUs, whatever their order.
+static uint64_t held_back(const Quota *q, const ClusterView *v, uint32_t n_running) {
+    uint64_t milli = 0;
+    for (uint32_t i = 0; i < n_running; i++)
+        if (!may_stop(v, q->running[i].slot)) milli += demand(v, q->running[i].slot);
+    return milli;
+}
+
 // Walks the first n_running running tasks and all waiting ones. Returns the number of PREEMPTs.
 static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n_running,
                       ClusterAction *out) {
-    uint32_t    n = 0, at = 0;
+    uint32_t n = 0, at = 0;
+    quota -= held_back(q, v, n_running);
     QuotaQueue *w = next_waiting(q, v, quota);
     q->n_granted = 0;
     while (at < n_running || w != NULL) {
         bool     waits = w != NULL && (at == n_running || waiting_is_next(q, w, &q->running[at]));
         uint32_t slot = waits ? priority_queue_pop(&w->queue) : q->running[at++].slot;
         uint64_t milli = demand(v, slot);
+        if (!waits && !may_stop(v, slot)) continue;
         if (milli > quota) {
             out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
             continue;
