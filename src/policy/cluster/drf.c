@@ -17,9 +17,9 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(patience_s, int, 1800, 0, 1000000,                                                           \
+    X(patience_s, int, 60, 0, 1000000,                                                           \
       "seconds a tenant below its fair share waits before jobs are preempted for it")              \
-    X(period_s, int, 300, 1, 86400, "seconds between decisions that preempt jobs")                 \
+    X(period_s, int, 60, 1, 86400, "seconds between decisions that preempt jobs")                 \
     X(tries, int, 64, 1, 100000, "jobs of a tenant that do not fit before its turn ends")
 
 typedef struct DrfSettings {

@@ -32,7 +32,7 @@ enum { TRIES = 256 };  // consecutive jobs that do not fit before a pass ends
 
 #define SETTINGS(X)                                                                                \
     X(objective, string, "sjf", 1, 16, "max_min, makespan or sjf")                                 \
-    X(period_s, int, 360, 1, 86400, "seconds of a round")                                          \
+    X(period_s, int, 900, 1, 86400, "seconds of a round")                                          \
     X(stay, double, 2.0, 1.0, 1e6, "factor on the priority of running jobs")                       \
     X(faster, double, 1.5, 1.0, 1e6, "a job moves to a type that is faster by this factor")
 
