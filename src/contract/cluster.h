@@ -41,7 +41,9 @@ typedef struct ClusterServer {
 
 typedef struct ClusterTenant {
     const char *name;
-    double      weight;  // fair-share weight; 1 is the default
+    double      weight;            // fair-share weight; 1 is the default
+    uint64_t    guaranteed_milli;  // GPUs that it gets back from others when its jobs wait
+    uint64_t    limit_milli;       // GPUs of its running jobs, at most; 0: no limit
 } ClusterTenant;
 
 typedef struct ClusterStopLimits {  // of preemptions, equal for every policy; zeroed: none
@@ -65,6 +67,7 @@ typedef struct ClusterSetup {
     TimeNs                 restart_wide;                   // for jobs that span servers
     ClusterStopLimits      stops;
     bool                   restart_by_class;
+    bool                   quotas;     // some tenant has a guarantee or a limit
     bool                   fractions;  // some job requests less than a whole GPU
     bool                   no_gpus;    // some job requests no GPU
     bool                   shares;     // GPUs may be shared: fractions or profiles are in use
@@ -111,6 +114,7 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     double              measured;  // rate at its present allocation; 0: not measured yet
     TimeNs              measured_at;  // time of that measurement
     int64_t             done;         // iterations, if in_rounds
+    bool lent;  // its tenant has more than its guarantee while another one waits below its own
 } ClusterTask;
 
 typedef struct ServerState {  // free resources and resident tasks
@@ -206,10 +210,12 @@ static inline TimeNs cluster_progress(const ClusterTask *t, TimeNs ns) {
     return cluster_progress_at(t->owed, t->rate, ns);
 }
 
-// A running task may be preempted: it has run for long enough, and was not stopped too often.
+// A running task may be preempted: it has run for long enough, and was not stopped too often or
+// runs on lent GPUs.
 static inline bool cluster_may_preempt(const ClusterSetup *s, const ClusterTask *t, TimeNs now) {
     const ClusterStopLimits *x = &s->stops;
-    return now - t->since >= x->min_run && (x->max_stops == 0 || t->preemptions < x->max_stops);
+    bool                     often = x->max_stops > 0 && t->preemptions >= x->max_stops;
+    return now - t->since >= x->min_run && (!often || t->lent);
 }
 
 // Work left, as time at rate 1; CLUSTER_UNKNOWN for blind policies.

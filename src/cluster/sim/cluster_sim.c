@@ -61,9 +61,28 @@ static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
                          .busy_ns = w->result->busy_ns};
 }
 
+static bool some_owed(const ClusterSim *w) {
+    for (uint32_t i = 0; i < w->waiting.n; i++)
+        if (tenant_quota_guaranteed(&w->tenants,
+                                    &w->tasks[w->waiting.at[w->waiting.first + i]].job))
+            return true;
+    return false;
+}
+
+// Running tasks that a tenant below its guarantee may claim, whatever the limit of stops.
+static void find_lent(ClusterSim *w) {
+    if (!w->setup->quotas) return;
+    bool owed = some_owed(w);
+    for (uint32_t i = 0; i < w->running.n; i++) {
+        ClusterTask *t = &w->tasks[w->running.at[w->running.first + i]];
+        t->lent = owed && tenant_quota_lent(&w->tenants, &t->job) > 0;
+    }
+}
+
 static void decide(ClusterSim *w, uint32_t reason) {
     const ClusterRun *r = w->run;
     cluster_sim_estimate_running(w);
+    find_lent(w);
     ClusterView v = view_of(w, reason);
     if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
     TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
@@ -173,6 +192,16 @@ static Err prepare_servers(ClusterSim *w) {
     return ERR_OK;
 }
 
+static Err prepare_tenants(ClusterSim *w) {
+    Carve size = {0};
+    tenant_quota_carve(&w->tenants, w->setup, &size);
+    Carve c = {.base = arena_try(w->hidden, size.used + 1, 1, 64)};
+    if (c.base == NULL) return err_set(ERR_LIMIT, "no memory for %u tenants", w->setup->n_tenants);
+    tenant_quota_carve(&w->tenants, w->setup, &c);
+    tenant_quota_clear(&w->tenants, w->setup);
+    return ERR_OK;
+}
+
 static Err prepare_policy(ClusterSim *w) {
     const ClusterPolicy *p = w->run->policy;
     if (p->state_size != NULL) {
@@ -229,6 +258,7 @@ static Err simulate(ClusterSim *w) {
     ClusterResult *r = w->result;
     TRY(prepare_tasks(w));
     TRY(prepare_servers(w));
+    TRY(prepare_tenants(w));
     TRY(cluster_sim_estimate_open(w));
     TRY(prepare_policy(w));
     usage_open(&w->usage, r->first);

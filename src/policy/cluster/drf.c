@@ -13,13 +13,13 @@
 #include <math.h>
 
 #include "policy/cluster/common/cluster_policy.h"
-#include "policy/cluster/common/plan_builder.h"
+#include "policy/cluster/common/tenant_reclaim.h"
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(patience_s, int, 60, 0, 1000000,                                                           \
+    X(patience_s, int, 60, 0, 1000000,                                                             \
       "seconds a tenant below its fair share waits before jobs are preempted for it")              \
-    X(period_s, int, 60, 1, 86400, "seconds between decisions that preempt jobs")                 \
+    X(period_s, int, 60, 1, 86400, "seconds between decisions that preempt jobs")                  \
     X(tries, int, 64, 1, 100000, "jobs of a tenant that do not fit before its turn ends")
 
 typedef struct DrfSettings {
@@ -183,7 +183,7 @@ static void take_back(Drf *d, const ClusterView *v) {
     for (uint32_t i = 0; i < d->n_tenants; i++) {
         DrfTenant *x = &d->tenants[i];
         uint32_t   slot = x->first;
-        if (slot == CLUSTER_NONE || !(x->share < unit) ||
+        if (slot == CLUSTER_NONE || placed(d, slot) || !(x->share < unit) ||
             v->now - v->tasks[slot].since < d->cfg.patience_s * CLUSTER_SECOND)
             continue;
         uint32_t n = find_victims(d, v, unit);
@@ -202,7 +202,9 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     }
     if (d->due == INT64_MAX) d->due = period_after(v->now, d->cfg.period_s * CLUSTER_SECOND);
     plan_builder_begin(&d->builder, v);
+    tenant_reclaim(&d->builder, d->slots);
     observe(d, v);
+    if (v->setup->quotas) recount(d, v);
     if (v->now >= d->due || v->setup->round > 0) {
         d->due = period_after(v->now, d->cfg.period_s * CLUSTER_SECOND);
         take_back(d, v);

@@ -25,6 +25,7 @@
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/plan_builder.h"
 #include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/common/tenant_reclaim.h"
 #include "policy/cluster/gavel/gavel_fill.h"
 #include "policy/policies.h"
 
@@ -325,7 +326,10 @@ static void carry_out(Gavel *g, const ClusterView *v) {
     for (uint32_t i = 0; i < g->n_jobs && failed < TRIES; i++) {
         uint32_t           slot = g->slots[i], type = g->type_of[slot];
         const ClusterTask *t = &v->tasks[slot];
+        uint32_t           has = 0;
+        bool               runs = plan_builder_slices(&g->builder, slot, &has) != NULL;
         if (type == CLUSTER_NONE || is_firm(v, t)) continue;
+        if (runs != (t->state == CLUSTER_RUNNING)) continue;  // changed by tenant_reclaim
         if (t->state == CLUSTER_RUNNING) {
             if (type < GAVEL_TYPES && type != type_now(v, t)) move(g, v, slot);
             continue;
@@ -370,6 +374,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     }
     if (g->due == INT64_MAX) g->due = period_after(v->now, g->cfg.period_s * CLUSTER_SECOND);
     plan_builder_begin(&g->builder, v);
+    tenant_reclaim(&g->builder, g->victims);
     allocate(g, v);
     if (v->now >= g->due || v->setup->round > 0) {
         g->due = period_after(v->now, g->cfg.period_s * CLUSTER_SECOND);
