@@ -109,9 +109,18 @@ void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCEN
         CLUSTER_INFORMATION_ARG(&x->information),
         CLUSTER_ESTIMATOR_ARG(&x->estimator),
         CLUSTER_STOP_ARGS(&x->stops),
+        CLUSTER_TENANT_ARGS(x),
     };
     memcpy(rows, own, sizeof own);
     trace_args_some(&x->file, rows + CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME);
+}
+
+static Err read_tenants(const char *quota, const char *weights, Arena *a,
+                        const TenantShares **out) {
+    TenantShares *x = arena_new(a, TenantShares, 1);
+    TRY(tenant_shares_read(quota, weights, a, x));
+    *out = x;
+    return ERR_OK;
 }
 
 Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, ClusterScenarioSpec *out) {
@@ -124,6 +133,7 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
                                  .jobs = (uint32_t)x->jobs,
                                  .max_s = x->max_s,
                                  .stops = &x->stops};
+    TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
     TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->file, a, &out->options);
@@ -155,6 +165,7 @@ void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS])
         CLUSTER_INFORMATION_ARG(&x->information),
         CLUSTER_ESTIMATOR_ARG(&x->estimator),
         CLUSTER_STOP_ARGS(&x->stops),
+        CLUSTER_TENANT_ARGS(x),
         {"error", ARG_REAL, &x->error, "E",
          "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
         {"seed", ARG_INT, &x->seed, "S", "seed of predictions and of random classes (default 1)", 0,
@@ -181,6 +192,7 @@ Err cluster_sim_args_spec(const ClusterSimArgs *x, Arena *a, TraceRunSpec *out) 
                           .seed = (uint64_t)x->seed,
                           .error = x->error,
                           .stops = &x->stops};
+    TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
     TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->part, a, &out->options);

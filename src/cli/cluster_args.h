@@ -23,6 +23,17 @@
             0, 0                                                                                   \
     }
 
+#define CLUSTER_TENANT_ARGS(to_)                                                                   \
+    {"quota",                                                                                      \
+     ARG_TEXT,                                                                                     \
+     &(to_)->quota,                                                                                \
+     "T=GPUS,...",                                                                                 \
+     "GPUs of tenants: 16 guaranteed and at most, 8..24, 8.. or ..24 (default: no limits)",        \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "weights", ARG_TEXT, &(to_)->weights, "T=W,...", "weights of tenants (default: 1)", 0, 0   \
+    }
 #define CLUSTER_STOP_ARGS(to_)                                                                     \
     {"min-run",                                                                                    \
      ARG_INT,                                                                                      \
@@ -58,10 +69,11 @@ typedef struct ClusterScenarioArgs {
     const char *profiles, *mix, *information, *estimator;
     int64_t     gpus, cores, memory_gb, jobs, max_s;
     StopOptions stops;
+    const char *quota, *weights;  // of tenants
     TraceArgs   file;
 } ClusterScenarioArgs;
 
-enum { CLUSTER_SCENARIO_ARG_ROWS = 14 + TRACE_ARG_SOME };
+enum { CLUSTER_SCENARIO_ARG_ROWS = 16 + TRACE_ARG_SOME };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCENARIO_ARG_ROWS]);
@@ -79,10 +91,11 @@ typedef struct ClusterSimArgs {
     const char *trace, *servers, *policy, *like, *profiles, *mix, *information, *estimator;
     int64_t     nodes, gpus, seed, cores, memory_gb;
     StopOptions stops;
+    const char *quota, *weights;  // of tenants
     double      error;
 } ClusterSimArgs;
 
-enum { CLUSTER_SIM_OWN_ROWS = 17, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
+enum { CLUSTER_SIM_OWN_ROWS = 19, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void         cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS]);

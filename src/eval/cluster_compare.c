@@ -48,7 +48,8 @@ static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d)
                         .profiles = d->truth,
                         .class_of = d->class_of,
                         .beliefs = d->beliefs,
-                        .info = s->information};
+                        .info = s->information,
+                        .tenants = s->tenants};
 }
 
 // The setup that policies load for: it holds for the runs of all seeds.

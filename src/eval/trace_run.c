@@ -97,6 +97,7 @@ Err trace_run_open(const TraceRunSpec *spec, Arena *a, TraceRun *x) {
                           .servers = &x->servers,
                           .seed = spec->seed,
                           .info = spec->information,
+                          .tenants = spec->tenants,
                           .error = spec->error > 0 ? spec->error : spec->information.error};
     TRY(choose(spec, a, x));
     TRY(classify(spec, a, x));

@@ -9,6 +9,7 @@
 #include "cluster/information.h"
 #include "cluster/job.h"
 #include "cluster/server_list.h"
+#include "cluster/tenant_shares.h"
 #include "contract/cluster.h"
 
 enum { CLUSTER_SPANS = 512 };  // intervals of a timeline, at most
@@ -36,6 +37,7 @@ typedef struct ClusterRun {
     Arena                        *hidden;    // for the truth during the run; NULL: its own
     const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none
     ClusterSimParams params;
+    const TenantShares  *tenants;  // NULL: equal weights, no quotas
     const ClusterPolicy *policy;
     const void          *settings, *loaded;  // of the policy
     ClusterKnowledge     knows;              // at most what the policy declares

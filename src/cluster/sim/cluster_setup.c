@@ -138,6 +138,7 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
     if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
     for (uint32_t i = 0; i < s.n_tenants; i++)
         tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};
+    TRY(tenant_shares_apply(run->tenants, s.gpus, tenants, s.n_tenants, &s.quotas));
     s.tenants = tenants;
     *out = s;
     return ERR_OK;

@@ -238,6 +238,12 @@ static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
         if (j->gpus > s->gpus)
             return err_set(ERR_ARG, "job %s: %u GPUs of %llu; --max-gpus leaves such jobs out",
                            j->id, j->gpus, (unsigned long long)s->gpus);
+        uint32_t limit = tenant_shares_limit(run->tenants, job_tenant(run->jobs, j));
+        if (limit > 0 && j->gpus > limit)
+            return err_set(ERR_ARG,
+                           "job %s: %u GPUs, and its tenant may have %u; --max-gpus leaves such "
+                           "jobs out",
+                           j->id, j->gpus, limit);
         bool whole = run->params.clock == 0 ||
                      (j->submit % run->params.clock == 0 && j->work % run->params.clock == 0);
         if (!whole)
