@@ -101,6 +101,7 @@ void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCEN
     x->servers = "8";
     x->load = "1";
     x->jobs = CLUSTER_SCENARIO_JOBS;
+    x->stops = (StopOptions){-1, -1};
     x->max_s = CLUSTER_SCENARIO_MAX_S;
     const ArgRow own[CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME] = {
         {"trace", ARG_TEXT, &x->trace, "FILE|NAME",
@@ -124,9 +125,19 @@ void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCEN
          "class mix of jobs without a model (default: the weights of the classes)", 0, 0},
         CLUSTER_INFORMATION_ARG(&x->information),
         CLUSTER_ESTIMATOR_ARG(&x->estimator),
+        CLUSTER_STOP_ARGS(&x->stops),
+        CLUSTER_TENANT_ARGS(x),
     };
     memcpy(rows, own, sizeof own);
     trace_args_some(&x->file, rows + CLUSTER_SCENARIO_ARG_ROWS - TRACE_ARG_SOME);
+}
+
+static Err read_tenants(const char *quota, const char *weights, Arena *a,
+                        const TenantShares **out) {
+    TenantShares *x = arena_new(a, TenantShares, 1);
+    TRY(tenant_shares_read(quota, weights, a, x));
+    *out = x;
+    return ERR_OK;
 }
 
 Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, ClusterScenarioSpec *out) {
@@ -137,7 +148,9 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
                                  .profiles = x->profiles,
                                  .mix = x->mix,
                                  .jobs = (uint32_t)x->jobs,
-                                 .max_s = x->max_s};
+                                 .max_s = x->max_s,
+                                 .stops = &x->stops};
+    TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
     TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->file, a, &out->options);
@@ -146,7 +159,8 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
 enum { WORDS_MAX = 256 };
 
 void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS]) {
-    *x = (ClusterSimArgs){.policy = "fifo", .like = "auto", .nodes = 8, .gpus = 8, .seed = 1};
+    *x = (ClusterSimArgs){
+        .policy = "fifo", .like = "auto", .nodes = 8, .gpus = 8, .seed = 1, .stops = {-1, -1}};
     const ArgRow own[CLUSTER_SIM_OWN_ROWS] = {
         {"trace", ARG_TEXT, &x->trace, "FILE|NAME", "job trace", 0, 0},
         {"nodes", ARG_INT, &x->nodes, "N", "number of equal servers (default 8)", 1, SERVERS_MAX},
@@ -168,6 +182,8 @@ void cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS])
          "class mix of jobs without a model (default: the weights of the classes)", 0, 0},
         CLUSTER_INFORMATION_ARG(&x->information),
         CLUSTER_ESTIMATOR_ARG(&x->estimator),
+        CLUSTER_STOP_ARGS(&x->stops),
+        CLUSTER_TENANT_ARGS(x),
         {"error", ARG_REAL, &x->error, "E",
          "durations are predicted, off by a factor of e^E on average (default: exact)", 0, 10},
         {"seed", ARG_INT, &x->seed, "S", "seed of predictions and of random classes (default 1)", 0,
@@ -192,7 +208,9 @@ Err cluster_sim_args_spec(const ClusterSimArgs *x, Arena *a, TraceRunSpec *out) 
                           .profiles = x->profiles,
                           .mix = x->mix,
                           .seed = (uint64_t)x->seed,
-                          .error = x->error};
+                          .error = x->error,
+                          .stops = &x->stops};
+    TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
     TRY(information_set_estimator(&out->information, x->estimator));
     return trace_args_options(&x->part, a, &out->options);

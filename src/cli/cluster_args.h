@@ -24,6 +24,32 @@
             0, 0                                                                                   \
     }
 
+#define CLUSTER_TENANT_ARGS(to_)                                                                   \
+    {"quota",                                                                                      \
+     ARG_TEXT,                                                                                     \
+     &(to_)->quota,                                                                                \
+     "T=GPUS,...",                                                                                 \
+     "GPUs of tenants: 16 guaranteed and at most, 8..24, 8.. or ..24 (default: no limits)",        \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        "weights", ARG_TEXT, &(to_)->weights, "T=W,...", "weights of tenants (default: 1)", 0, 0   \
+    }
+#define CLUSTER_STOP_ARGS(to_)                                                                     \
+    {"min-run",                                                                                    \
+     ARG_INT,                                                                                      \
+     &(to_)->min_run_s,                                                                            \
+     "S",                                                                                          \
+     "seconds that a job runs before it is preempted (default 300; 0 with --like lucid, synergy)", \
+     0,                                                                                            \
+     INT32_MAX},                                                                                   \
+    {                                                                                              \
+        "max-stops", ARG_INT, &(to_)->max_stops, "N",                                              \
+            "preemptions of a job, at most; 0: any number (default 4; any with --like lucid, "     \
+            "synergy)",                                                                            \
+            0, INT32_MAX                                                                           \
+    }
+
 enum { TRACE_ARG_ROWS = 15, TRACE_ARG_SOME = 10 };
 
 typedef struct TraceArgs {
@@ -48,10 +74,12 @@ typedef struct ClusterScenarioArgs {
     const char *trace, *servers, *load;  // lists for commands that compare cells
     const char *profiles, *mix, *information, *estimator;
     int64_t     gpus, cores, memory_gb, jobs, max_s;
+    StopOptions stops;
+    const char *quota, *weights;  // of tenants
     TraceArgs   file;
 } ClusterScenarioArgs;
 
-enum { CLUSTER_SCENARIO_ARG_ROWS = 12 + TRACE_ARG_SOME };
+enum { CLUSTER_SCENARIO_ARG_ROWS = 16 + TRACE_ARG_SOME };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void cluster_scenario_args_rows(ClusterScenarioArgs *x, ArgRow rows[CLUSTER_SCENARIO_ARG_ROWS]);
@@ -68,10 +96,12 @@ typedef struct ClusterSimArgs {
     ArgList     sets;
     const char *trace, *servers, *policy, *like, *profiles, *mix, *information, *estimator;
     int64_t     nodes, gpus, seed, cores, memory_gb;
+    StopOptions stops;
+    const char *quota, *weights;  // of tenants
     double      error;
 } ClusterSimArgs;
 
-enum { CLUSTER_SIM_OWN_ROWS = 15, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
+enum { CLUSTER_SIM_OWN_ROWS = 19, CLUSTER_SIM_ARG_ROWS = CLUSTER_SIM_OWN_ROWS + TRACE_ARG_ROWS };
 
 // Sets the defaults and writes the rows, for the array that args_parse takes.
 void         cluster_sim_args_rows(ClusterSimArgs *x, ArgRow rows[CLUSTER_SIM_ARG_ROWS]);

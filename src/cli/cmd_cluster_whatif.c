@@ -114,7 +114,7 @@ int cmd_cluster_whatif(const Command *c, int argc, char **argv) {
     ArgRow  rows[OWN_ROWS + CLUSTER_SIM_ARG_ROWS] = {
          {"try", ARG_LIST, &o.tries, "CHANGE,...",
           "a variant: servers=N|+N|-N, gpu=TYPE|OLD:NEW, policy=NAME, weight:TENANT=W, "
-           "POLICY.KEY=VALUE; may be repeated",
+           "quota:TENANT=GPUS, POLICY.KEY=VALUE; may be repeated",
           0, 0},
          {"price", ARG_TEXT, &o.price, "P|TYPE=P,...",
           "price of a GPU hour, of all types or by type", 0, 0},

@@ -127,7 +127,8 @@ static void drop_unfit(const ClusterScenario *s, JobList *l, uint32_t *long_ones
         Job *j = &l->at[i];
         bool longer =
             s->max_s > 0 && j->work / JOB_SECOND >= s->max_s && j->work > s->max_s * JOB_SECOND;
-        bool room = longer || fits(s, l, j);
+        uint32_t limit = tenant_shares_limit(s->tenants, job_tenant(l, j));
+        bool     room = longer || (fits(s, l, j) && (limit == 0 || j->gpus <= limit));
         *long_ones += longer;
         *too_large += !room;
         if (j->work < 1 || longer || !room) continue;
@@ -192,7 +193,9 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
                          .n_jobs = spec->jobs,
                          .load = spec->load,
                          .max_s = spec->max_s,
-                         .information = spec->information};
+                         .information = spec->information,
+                         .stops = spec->stops,
+                         .tenants = spec->tenants};
     bool            has_demands = false;
     TRY(read_trace(spec, a, &s, &has_demands));
     TRY(open_servers(spec, has_demands, a, &s));

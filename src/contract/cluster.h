@@ -41,8 +41,15 @@ typedef struct ClusterServer {
 
 typedef struct ClusterTenant {
     const char *name;
-    double      weight;  // fair-share weight; 1 is the default
+    double      weight;            // fair-share weight; 1 is the default
+    uint64_t    guaranteed_milli;  // GPUs that it gets back from others when its jobs wait
+    uint64_t    limit_milli;       // GPUs of its running jobs, at most; 0: no limit
 } ClusterTenant;
+
+typedef struct ClusterStopLimits {  // of preemptions, equal for every policy; zeroed: none
+    TimeNs   min_run;               // a job runs for at least this long before it is preempted
+    uint32_t max_stops;             // of a job; 0: any number
+} ClusterStopLimits;
 
 // Constant during a run.
 typedef struct ClusterSetup {
@@ -58,7 +65,9 @@ typedef struct ClusterSetup {
     TimeNs                 round_first;                    // start of the first round
     TimeNs                 restart;                        // see cluster_restart
     TimeNs                 restart_wide;                   // for jobs that span servers
+    ClusterStopLimits      stops;
     bool                   restart_by_class;
+    bool                   quotas;     // some tenant has a guarantee or a limit
     bool                   fractions;  // some job requests less than a whole GPU
     bool                   no_gpus;    // some job requests no GPU
     bool                   shares;     // GPUs may be shared: fractions or profiles are in use
@@ -106,6 +115,7 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     double              measured;  // rate at its present allocation; 0: not measured yet
     TimeNs              measured_at;  // time of that measurement
     int64_t             done;         // iterations, if in_rounds
+    bool lent;  // its tenant has more than its guarantee while another one waits below its own
 } ClusterTask;
 
 typedef struct ServerState {  // free resources and resident tasks
@@ -141,7 +151,8 @@ typedef struct ClusterView {  // borrowed: valid during the call
 
 typedef enum ClusterVerb {
     CLUSTER_START,    // run a waiting task on slices with all its GPUs
-    CLUSTER_PREEMPT,  // return a running task to waiting; it owes a restart
+    CLUSTER_PREEMPT,  // return a running task to waiting, see cluster_may_preempt; it owes a
+                      // restart
     CLUSTER_RESIZE,   // change amounts and gpu_milli of a running task's slices
     CLUSTER_WAKE,     // call decide() at `at`, unless an event comes first; not in rounds
 } ClusterVerb;
@@ -198,6 +209,14 @@ static inline TimeNs cluster_progress_at(TimeNs owed, double rate, TimeNs ns) {
 // Progress of a running task in `ns` after its mark, `owed` included.
 static inline TimeNs cluster_progress(const ClusterTask *t, TimeNs ns) {
     return cluster_progress_at(t->owed, t->rate, ns);
+}
+
+// A running task may be preempted: it has run for long enough, and was not stopped too often or
+// runs on lent GPUs.
+static inline bool cluster_may_preempt(const ClusterSetup *s, const ClusterTask *t, TimeNs now) {
+    const ClusterStopLimits *x = &s->stops;
+    bool                     often = x->max_stops > 0 && t->preemptions >= x->max_stops;
+    return now - t->since >= x->min_run && (!often || t->lent);
 }
 
 // Work left, as time at rate 1; CLUSTER_UNKNOWN for blind policies.

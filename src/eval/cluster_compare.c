@@ -25,7 +25,7 @@ typedef struct Kept {
 typedef struct ClusterMeasure {  // of one run; see result/metric.def
     ClusterSummary summary;
     ClusterResult  result;
-    double         decision_us;
+    double         decision_us, stops, most_stops;
 } ClusterMeasure;
 
 #define MEASURE                    ClusterMeasure
@@ -48,7 +48,8 @@ static ClusterRun run_of(const ClusterScenario *s, const ClusterScenarioDraw *d)
                         .profiles = d->truth,
                         .class_of = d->class_of,
                         .beliefs = d->beliefs,
-                        .info = s->information};
+                        .info = s->information,
+                        .tenants = s->tenants};
 }
 
 // The setup that policies load for: it holds for the runs of all seeds.
@@ -59,6 +60,7 @@ static Err setup_of(const CompareState *s, const ClusterScenario *x, Arena *a, C
         TRY(cluster_scenario_draw(x, s->params->first_seed + k, a, &d));
         ClusterRun run = run_of(x, &d);
         TRY(cluster_sim_params("own", s->choices->at[0].policy, &run.params));
+        cluster_stop_options(x->stops, &run.params);
         TRY(cluster_setup(&run, a, &one));
         if (k == 0) *out = one;
         out->fractions = out->fractions || one.fractions;
@@ -121,6 +123,12 @@ static void keep_use(const ClusterResult *r, UseSeries *out) {
     }
 }
 
+static void note_stops(ClusterMeasure *x) {
+    const ClusterResult *r = &x->result;
+    x->stops = r->n > 0 ? (double)r->preemptions / r->n : 0;
+    for (uint32_t i = 0; i < r->n; i++) x->most_stops = fmax(x->most_stops, r->ends[i].preemptions);
+}
+
 static Err simulate(const CompareState *s, CompareRun at, ClusterRun *run, Arena *a) {
     const Kept    *k = s->kept;
     ClusterMeasure x = {.decision_us = NAN};
@@ -134,6 +142,7 @@ static Err simulate(const CompareState *s, CompareRun at, ClusterRun *run, Arena
     if (run->clock != NULL)
         x.decision_us =
             x.result.decisions > 0 ? x.result.decide_ns / 1e3 / (double)x.result.decisions : 0;
+    note_stops(&x);
     put_metrics(&x, compare_values(s, at.cell, at.policy, at.seed));
     return ERR_OK;
 }
@@ -155,6 +164,7 @@ static Err run_one(const CompareState *s, CompareRun at, Arena *a) {
     run.seed = seed;
     run.clock = s->params->timed ? &clock : NULL;
     TRY(cluster_sim_params("own", c->policy, &run.params));
+    cluster_stop_options(((const ClusterScenario *)cell->scenario)->stops, &run.params);
     Err e = simulate(s, at, &run, a);
     if (e == ERR_OK) return e;
     return err_add(e, "%s on %s, seed %llu", c->label, cell->name, (unsigned long long)seed);

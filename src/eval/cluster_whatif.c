@@ -17,7 +17,7 @@ typedef struct Variant {  // under construction
     PolicyChoice      choice;
     const char       *policy;  // its name
     ArgList           sets;
-    double           *weights;
+    TenantShares      tenants;
     Arena            *arena;
 } Variant;
 
@@ -142,19 +142,25 @@ static Err change_type(Variant *v, const char *value) {
     return set_type(v, arena_printf(v->arena, "%.*s", (int)(colon - value), value), colon + 1);
 }
 
-static Err change_weight(Variant *v, const char *tenant, const char *value) {
+// key: "weight:TENANT" or "quota:TENANT".
+static Err change_tenant(Variant *v, const char *key, const char *value) {
     const JobList *l = &v->base->jobs;
-    double         w = decimal_or(value, 0);
+    const char    *tenant = strchr(key, ':') + 1;
     char           meant[TEXT_MEANT];
-    if (!(w > 0)) return bad(v, "give a weight above 0, as weight:team=2");
-    for (uint32_t i = 0; i < l->n_tenants; i++)
-        if (strcmp(l->tenants[i], tenant) == 0) {
-            v->weights[i] = w;
-            return ERR_OK;
-        }
-    return bad(v, arena_printf(v->arena, "the trace has no tenant '%.60s'; %s", tenant,
-                               text_meant(tenant, l->tenants, l->n_tenants,
-                                          "cluster trace stats lists them", meant)));
+    uint32_t       i = 0;
+    while (i < l->n_tenants && strcmp(l->tenants[i], tenant) != 0) i++;
+    if (i == l->n_tenants)
+        return bad(v, arena_printf(v->arena, "the trace has no tenant '%.60s'; %s", tenant,
+                                   text_meant(tenant, l->tenants, l->n_tenants,
+                                              "cluster trace stats lists them", meant)));
+    const char  *share = arena_printf(v->arena, "%s=%s", tenant, value);
+    bool         quota = key[0] == 'q';
+    TenantShares changed;
+    Err e = tenant_shares_change(&v->tenants, quota ? share : NULL, quota ? NULL : share, v->arena,
+                                 &changed);
+    if (e != ERR_OK) return err_add(e, "--try %s", v->change);
+    v->tenants = changed;
+    return ERR_OK;
 }
 
 static Err change_set(Variant *v, const char *word) {
@@ -164,8 +170,7 @@ static Err change_set(Variant *v, const char *word) {
 }
 
 static Err change(Variant *v, const char *word) {
-    static const char *const keys[] = {"servers", "gpu", "policy", "weight"};
-    static const char        weight[] = "weight:";
+    static const char *const keys[] = {"servers", "gpu", "policy", "weight", "quota"};
     const char              *is = strchr(word, '=');
     char                     meant[TEXT_MEANT];
     v->change = word;
@@ -174,16 +179,17 @@ static Err change(Variant *v, const char *word) {
     const char *key = arena_printf(v->arena, "%.*s", (int)(is - word), word), *value = is + 1;
     if (strcmp(key, "servers") == 0) return change_servers(v, value);
     if (strcmp(key, "gpu") == 0) return change_type(v, value);
-    if (strncmp(key, weight, sizeof weight - 1) == 0)
-        return change_weight(v, key + sizeof weight - 1, value);
+    if (strncmp(key, "weight:", 7) == 0 || strncmp(key, "quota:", 6) == 0)
+        return change_tenant(v, key, value);
     if (strcmp(key, "policy") == 0) {
         v->policy = value;
         return ERR_OK;
     }
     if (strchr(key, '.') != NULL) return change_set(v, word);
     const char *noun = arena_printf(v->arena, "%.*s", (int)strcspn(key, ":"), key);
-    const char *hint = text_meant(noun, keys, sizeof keys / sizeof *keys,
-                                  "servers, gpu, policy, weight:TENANT or POLICY.KEY", meant);
+    const char *hint =
+        text_meant(noun, keys, sizeof keys / sizeof *keys,
+                   "servers, gpu, policy, weight:TENANT, quota:TENANT or POLICY.KEY", meant);
     return bad(v, arena_printf(v->arena, "there is no '%.40s' to change; %s", key, hint));
 }
 
@@ -207,17 +213,15 @@ static Err choose(Variant *v) {
 static Err prepare(const WhatIfSpec *spec, const TraceRun *base, const char *text, Arena *a,
                    Variant *v) {
     const char **words = NULL;
-    uint32_t     n = 0, n_tenants = base->jobs.n_tenants;
+    uint32_t     n = 0;
     *v = (Variant){.spec = spec,
                    .base = base,
                    .text = text != NULL ? text : "base",
                    .servers = base->servers,
                    .choice = base->choice,
                    .policy = base->choice.info.name,
-                   .weights = arena_try_new(a, double, n_tenants + 1),
                    .arena = a};
-    if (v->weights == NULL) return err_set(ERR_LIMIT, "no memory for %u tenants", n_tenants);
-    for (uint32_t i = 0; i < n_tenants; i++) v->weights[i] = 1;
+    if (base->run.tenants != NULL) v->tenants = *base->run.tenants;
     if (text == NULL) return ERR_OK;
     TRY(option_list_words("try", text, a, &words, &n));
     bool servers = false;  // before types: a type is set on the servers that there will be
@@ -269,9 +273,12 @@ static void after(void *self, const ClusterView *view, const ClusterAction *plan
     count_used(self, view);
 }
 
-// GPUs of types that the job accepts, in all and on the largest server.
-static bool fits(const ServerList *l, const JobList *jobs, const Job *j) {
-    uint64_t gpus = 0;
+// GPUs of types that the job accepts, in all, and within its tenant's limit.
+static bool fits(const Variant *v, const JobList *jobs, const Job *j) {
+    const ServerList *l = &v->servers;
+    uint64_t          gpus = 0;
+    uint32_t          limit = tenant_shares_limit(&v->tenants, job_tenant(jobs, j));
+    if (limit > 0 && j->gpus > limit) return false;
     for (uint32_t i = 0; i < l->n && gpus < j->gpus; i++) {
         bool ok = j->gpu_types == 0;
         for (uint32_t t = 0; t < jobs->n_gpu_types && !ok; t++)
@@ -284,7 +291,7 @@ static bool fits(const ServerList *l, const JobList *jobs, const Job *j) {
 static uint32_t count_too_large(const Variant *v, const JobList *jobs, const Job **first) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < jobs->n; i++) {
-        if (fits(&v->servers, jobs, &jobs->at[i])) continue;
+        if (fits(v, jobs, &jobs->at[i])) continue;
         if (n++ == 0) *first = &jobs->at[i];
     }
     return n;
@@ -296,7 +303,7 @@ static Err simulate(const Variant *v, Arena *a, ClusterVariant *out) {
     HeldGpus      held = {.v = v, .mark = v->base->jobs.at[0].submit};
     const double  hour = 3600e9;
     run.servers = &v->servers;
-    run.weights = v->weights;
+    run.tenants = &v->tenants;
     run.watch = before;
     run.after = after;
     run.watcher = &held;

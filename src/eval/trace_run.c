@@ -33,7 +33,9 @@ static Err choose(const TraceRunSpec *s, Arena *a, TraceRun *x) {
     set_policy(&x->run, &x->choice);
     bool found = strcmp(s->like, "auto") == 0;
     x->like = found ? cluster_like(&x->jobs, x->run.policy, s->profiles != NULL) : s->like;
-    return cluster_sim_params(x->like, x->run.policy, &x->run.params);
+    TRY(cluster_sim_params(x->like, x->run.policy, &x->run.params));
+    cluster_stop_options(x->stops, &x->run.params);
+    return ERR_OK;
 }
 
 // Lucid's simulator starts time with the first job.
@@ -89,18 +91,20 @@ Err trace_run_choose(const TraceRun *p, const PolicyChoice *c, Arena *a, Cluster
     ClusterSetup setup;
     set_policy(run, c);
     TRY(cluster_sim_params(p->like, run->policy, &run->params));
+    cluster_stop_options(p->stops, &run->params);
     TRY(cluster_setup(run, a, &setup));
     return cluster_choice_load(c, &setup, a, &run->loaded);
 }
 
 Err trace_run_open(const TraceRunSpec *spec, Arena *a, TraceRun *x) {
-    *x = (TraceRun){0};
+    *x = (TraceRun){.stops = spec->stops};
     TRY(trace_run_jobs(spec->trace, spec->format, &spec->options, a, &x->jobs));
     TRY(read_servers(spec, a, &x->servers));
     x->run = (ClusterRun){.jobs = &x->jobs,
                           .servers = &x->servers,
                           .seed = spec->seed,
                           .info = spec->information,
+                          .tenants = spec->tenants,
                           .error = spec->error > 0 ? spec->error : spec->information.error};
     TRY(choose(spec, a, x));
     TRY(as_muri(spec, a, x));

@@ -7,27 +7,30 @@
 #include "eval/policy_choice.h"
 
 typedef struct TraceRunSpec {
-    const char     *trace, *format;
-    JobTraceOptions options;
-    const char     *servers;  // a file; NULL: n_servers of server
-    uint32_t        n_servers;
-    ServerSpec      server;
-    const char     *policy;
-    const ArgList  *sets;
-    const char     *like;      // simulator to follow: lucid, synergy, muri, own, or auto
-    const char     *profiles;  // of job classes: default, or files; NULL: all jobs are alike
-    const char     *mix;       // of classes, for jobs without a model; NULL: their weights
-    uint64_t        seed;
-    double          error;  // of predicted durations; 0: as information says
-    Information     information;
+    const char         *trace, *format;
+    JobTraceOptions     options;
+    const char         *servers;  // a file; NULL: n_servers of server
+    uint32_t            n_servers;
+    ServerSpec          server;
+    const char         *policy;
+    const ArgList      *sets;
+    const char         *like;      // simulator to follow: lucid, synergy, muri, own, or auto
+    const char         *profiles;  // of job classes: default, or files; NULL: all jobs are alike
+    const char         *mix;       // of classes, for jobs without a model; NULL: their weights
+    uint64_t            seed;
+    double              error;  // of predicted durations; 0: as information says
+    Information         information;
+    const StopOptions  *stops;
+    const TenantShares *tenants;
 } TraceRunSpec;
 
 typedef struct TraceRun {  // does not move: the run refers to it
-    JobList      jobs;
-    ServerList   servers;
-    PolicyChoice choice;
-    const char  *like;  // never auto
-    ClusterRun   run;
+    JobList            jobs;
+    ServerList         servers;
+    PolicyChoice       choice;
+    const char        *like;  // never auto
+    const StopOptions *stops;
+    ClusterRun         run;
 } TraceRun;
 
 // Fails if the window leaves no job.

@@ -65,6 +65,7 @@ void placement_carve(FreeResources *f, const ClusterSetup *s, Carve *from) {
     f->closed = carve(from, uint8_t, s->fractions ? s->gpus : 0);
     f->kinds = carve(from, uint64_t, by_kinds(s) ? s->gpus : 0);
     f->slices = carve(from, ClusterSlice, f->room);
+    tenant_quota_carve(&f->tenants, s, from);
     if (f->first != NULL) index_gpus(f, s);
 }
 
@@ -107,6 +108,7 @@ void placement_open(FreeResources *f, const ClusterView *v) {
         if (f->track_parts)
             memcpy(f->parts + f->first[i], x->parts, s->servers[i].gpus * sizeof *f->parts);
     }
+    tenant_quota_open(&f->tenants, v);
     if (by_kinds(s)) find_kinds(f, v);
 }
 
@@ -135,6 +137,7 @@ void placement_give(FreeResources *f, const ClusterSlice *s) {
 
 void placement_release(FreeResources *f, const ClusterTask *t) {
     for (uint32_t i = 0; i < t->n_slices; i++) placement_give(f, &t->slices[i]);
+    tenant_quota_give(&f->tenants, &t->job);
 }
 
 static bool type_fits(const FreeResources *f, const ClusterJob *j, uint32_t server) {
@@ -338,6 +341,7 @@ static bool place(FreeResources *f, const ClusterJob *j) {
 
 bool placement_fits(FreeResources *f, const ClusterJob *j) {
     uint32_t first = f->n_slices;
+    if (!tenant_quota_fits(&f->tenants, j)) return false;
     if (is_fraction(j)) return find_part(f, j).server != CLUSTER_NONE;
     bool fits = place(f, j);
     undo(f, first);
@@ -350,7 +354,8 @@ bool placement_place(FreeResources *f, uint32_t task, ClusterAction *out) {
 
 bool placement_place_as(FreeResources *f, uint32_t task, const ClusterJob *j, ClusterAction *out) {
     uint32_t first = f->n_slices;
-    if (!place(f, j)) return false;
+    if (!tenant_quota_fits(&f->tenants, j) || !place(f, j)) return false;
+    tenant_quota_take(&f->tenants, j);
     *out = (ClusterAction){.verb = CLUSTER_START,
                            .task = task,
                            .slices = f->slices + first,

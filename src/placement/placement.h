@@ -10,6 +10,7 @@
 #include "base/carve.h"
 #include "base/err.h"
 #include "contract/cluster.h"
+#include "placement/tenant_quota.h"
 
 // The free thousandths of a server's GPUs: what policies' copies and the simulator's own books use.
 uint64_t gpu_parts_lowest(const uint16_t *parts, uint32_t n_gpus, uint32_t gpus,
@@ -28,8 +29,9 @@ typedef struct FreeResources {
     uint8_t           *closed;  // [all GPUs] closed to jobs with a GPU fraction; with fractions
     uint64_t          *kinds;   // [all GPUs] bit c: class c has a part; with fractions and profiles
     uint32_t          *first;   // [n_servers] index of its first GPU in the arrays above
-    ClusterSlice      *slices;  // [n_slices] placed since placement_open
-    size_t             room;    // capacity of slices
+    TenantQuota        tenants;
+    ClusterSlice      *slices;            // [n_slices] placed since placement_open
+    size_t             room;              // capacity of slices
     uint32_t           n_slices, n_free;  // n_free: sum of gpus
     bool               track_parts;  // per-GPU state; set before carving if the policy shares GPUs
     bool               worst_fit;    // gangs go to the server with the most free cores instead

@@ -64,6 +64,7 @@ Err cluster_curriculum_run(const ClusterTrainRun *x, ClusterRun *run, Arena *a,
     run->seed = x->seed;
     run->knows = information_knows(&run->info, run->policy->knows);
     TRY(cluster_sim_params("own", run->policy, &run->params));
+    cluster_stop_options(scenario.stops, &run->params);
     TRY(load(run, a));
     TRY(cluster_simulate(run, a, result));
     TRY(cluster_summary(run, result, a, &sum));

@@ -13,6 +13,8 @@ expect 2 cluster simulate --trace philly_small --servers 4; says "nodes says how
 expect 2 cluster simulate --trace philly_small --like someone; says "own, lucid, synergy or muri"; quiet
 expect 2 cluster simulate --trace philly_small --nodes 1; says "max-gpus leaves such jobs out"; quiet
 expect 2 cluster simulate --trace philly_small --mix res50:1; says "come from --profiles"; quiet
+expect 2 cluster simulate --trace philly_small --like own --quota absent=4; says "no jobs of it"; quiet
+expect 2 cluster simulate --trace philly_small --like own --quota a=x; says "give GPUs as"; quiet
 expect 1 cluster simulate --trace "$dir/absent.csv"; says "absent.csv"; quiet
 
 run="cluster simulate --trace philly_small --nodes 6 --policy srtf"
@@ -31,11 +33,15 @@ assert sum(int(r["preemptions"]) for r in rows) == d["preemptions"] > 0
 assert all(float(r["submit_s"]) <= float(r["start_s"]) < float(r["finish_s"]) for r in rows)
 END
 
+# A job stops at most as often as --max-stops says.
+expect 0 $run --like own --profiles default --max-stops 1 --jobs-out "$dir/c.csv"
+[ "$(cut -d, -f6 "$dir/c.csv" | sort -u | tr '\n' ' ')" = "0 1 preemptions " ] || fail "jobs stopped more than once"
+
 # With profiles, policies that resize jobs are faster than others; a mix of insensitive jobs leaves nothing to gain.
 jct() { python3 -c "import json,sys; print(json.load(open(sys.argv[1]))['jct_mean_s'])" "$dir/out"; }
 for p in synergy_fair synergy_tune; do
     expect 0 cluster simulate --trace philly_small --nodes 6 --policy $p --json; jct >"$dir/$p.plain"
-    expect 0 cluster simulate --trace philly_small --nodes 6 --policy $p --profiles default --json; jct >"$dir/$p.default"
+    expect 0 cluster simulate --trace philly_small --nodes 6 --policy $p --profiles default --min-run 0 --max-stops 0 --json; jct >"$dir/$p.default"
 done
 cmp -s "$dir/synergy_fair.plain" "$dir/synergy_tune.plain" || fail "without profiles there is nothing to tune"
 python3 -c "import sys; a, b = (float(open(f).read()) for f in sys.argv[1:]); sys.exit(not b < 0.95 * a)" \

@@ -1,5 +1,5 @@
 // The public profiles, if available: their numbers and figures as published.
-// Folder: $COTENANT_CLUSTER, or ../shared/data/cluster next to the source.
+// Folder: $COTENANT_CLUSTER_DATA, or ../shared/data/cluster next to the source.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -195,14 +195,15 @@ static void traces_find_classes(void **state) {
 }
 
 TEST_MAIN() {
-    const char *given = getenv("COTENANT_CLUSTER"), *src = getenv("SRC");
+    const char *given = getenv("COTENANT_CLUSTER_DATA"), *src = getenv("SRC");
     (void)snprintf(folder, sizeof folder, "%s%s",
                    given != NULL ? given
                    : src != NULL ? src
                                  : ".",
                    given != NULL ? "" : "/../shared/data/cluster");
     if (access(folder, R_OK) != 0) {
-        printf("skipped: no public profiles in %s; COTENANT_CLUSTER names their folder\n", folder);
+        printf("skipped: no public profiles in %s; COTENANT_CLUSTER_DATA names their folder\n",
+               folder);
         return 77;
     }
     const struct CMUnitTest tests[] = {

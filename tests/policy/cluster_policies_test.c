@@ -51,6 +51,26 @@ static void test_all_end(void **state) {
     }
 }
 
+// With limits on stops: the simulator aborts when a plan breaks them.
+static void test_stop_limits(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++) {
+        for (uint32_t with = p->preempts ? 0 : CLUSTER_CASE_KINDS; with < CLUSTER_CASE_KINDS;
+             with += 1 + with % 3) {
+            if (!suits(p, with)) continue;
+            size_t        mark = arena.used;
+            ClusterCase   x = cluster_case_random(with, JOBS, 7000 + with, &arena);
+            ClusterResult r;
+            x.params.stops = (ClusterStopLimits){(50 + with) * CLUSTER_SECOND, 1 + with % 3};
+            run(&x, p->name, 1, &r);
+            for (uint32_t i = 0; i < r.n; i++)
+                assert_true(r.ends[i].preemptions <= x.params.stops.max_stops);
+            arena_rewind(&arena, mark);
+        }
+    }
+}
+
 static void test_same_seed_same_run(void **state) {
     (void)state;
     const ClusterPolicy *p;
@@ -81,6 +101,7 @@ TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_all_end),
+        cmocka_unit_test(test_stop_limits),
         cmocka_unit_test(test_same_seed_same_run),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -120,6 +120,7 @@ static inline ClusterResult cluster_sample_run(ClusterSample *s, Arena *a, const
                       .watch = cluster_sample_watch,
                       .watcher = s};
     CHECK(cluster_sim_params("own", p, &run.params) == ERR_OK);
+    run.params.stops = (ClusterStopLimits){0};
     if (p->n_rows > 0) settings_default(&set);
     for (; with != NULL && *with != NULL; with++) CHECK(settings_set(&set, *with) == ERR_OK);
     CHECK(cluster_setup(&run, a, &setup) == ERR_OK);

@@ -61,6 +61,10 @@ Err profile_gavel_steps(ProfileReader *r, ProfileGavel *g, const char *type, con
     TRY(profile_type_named(r, name, &t));
     if (x == PROFILE_NONE || !(steps > 1e-9)) return ERR_OK;  // 0: it does not fit on that GPU
     if (gang == 1 && !spread && !r->o->fold) r->p->at[x].iteration_s[t] = 1 / steps;
+    if (gang == 1 && !spread) {
+        g->by_type[x][t].log_steps += log(steps);
+        g->by_type[x][t].n++;
+    }
     if (!of_type(r, name)) return ERR_OK;
     TRY(scale_place(g, gang, &at));
     g->steps[x][spread][at] = steps + (r->o->fold ? g->steps[x][spread][at] : 0);
@@ -116,8 +120,19 @@ static void take_util(ClusterProfiles *p, const ProfileGavel *g, uint32_t x) {
     profile_guess_pairs(p, x);
 }
 
+// Into an existing class: its iteration by type, relative to type 0, where as many of its models
+// fit on both.
+static void take_types(ClusterProfile *c, const ProfileGavel *g, uint32_t x) {
+    const struct ProfileGavelType *of = g->by_type[x];
+    for (uint32_t t = 1; t < PROFILE_TYPES; t++)
+        if (of[t].n > 0 && of[t].n == of[0].n && c->iteration_s[0] > 0)
+            c->iteration_s[t] =
+                c->iteration_s[0] * exp((of[0].log_steps - of[t].log_steps) / of[t].n);
+}
+
 void profile_gavel_take(ProfileReader *r, const ProfileGavel *g) {
     ClusterProfiles *p = r->p;
+    for (uint32_t x = 0; r->o->fold && x < p->n; x++) take_types(&p->at[x], g, x);
     for (uint32_t x = 0; x < p->n; x++) take_spread(&p->at[x], g, x);
     for (uint32_t x = 0; x < p->n; x++) take_util(p, g, x);
     for (uint32_t x = 0; x < p->n; x++)

@@ -31,6 +31,10 @@ typedef struct ProfileGavel {
     uint32_t scale[PROFILE_GAVEL_SCALES], n_scales;
     double   steps[PROFILE_CLASSES][2]
                 [PROFILE_GAVEL_SCALES];  // [0] on one server, [1] spread; 0: unknown
+    struct ProfileGavelType {
+        double   log_steps;  // sum over the models of the class that fit
+        uint32_t n;
+    } by_type[PROFILE_CLASSES][PROFILE_TYPES];  // of one GPU
     struct ProfileGavelPair {
         double   sum;                             // of rates where both fit
         uint32_t n, fits;                         // all; where both fit

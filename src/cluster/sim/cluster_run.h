@@ -9,6 +9,7 @@
 #include "cluster/information.h"
 #include "cluster/job.h"
 #include "cluster/server_list.h"
+#include "cluster/tenant_shares.h"
 #include "contract/cluster.h"
 
 enum { CLUSTER_SPANS = 512 };  // intervals of a timeline, at most
@@ -21,10 +22,11 @@ typedef struct ClusterSimParams {
     TimeNs linger;                 // time a job keeps its resources after its last work
     TimeNs restart, restart_wide;  // work that a preemption adds; for gangs wider than a server
     bool   restart_by_class;       // the class's own restart cost, where it has one
-    bool   in_rounds;  // progress is counted in whole iterations, and jobs end with a round
-    bool   gpus_only;  // cores and memory are unlimited
-    bool   anew;       // jobs are placed anew at every event: moves are no preemptions, and every
-                       // running job loses its overhead
+    ClusterStopLimits stops;
+    bool in_rounds;  // progress is counted in whole iterations, and jobs end with a round
+    bool gpus_only;  // cores and memory are unlimited
+    bool anew;       // jobs are placed anew at every event: moves are no preemptions, and every
+                     // running job loses its overhead
 } ClusterSimParams;
 
 typedef struct ClusterRun {
@@ -33,12 +35,12 @@ typedef struct ClusterRun {
     const struct ClusterProfiles *profiles;  // the true ones; NULL: every rate is 1
     const uint32_t               *class_of;  // [jobs->n] in profiles, or CLUSTER_NONE; or NULL
     const InformationBeliefs     *beliefs;   // what policies see instead; NULL: the truth
-    const double                 *weights;   // [jobs->n_tenants] fair shares; NULL: 1 each
     Information                   info;      // of durations: `knows` and `error` apply
     Arena                        *hidden;    // for the truth during the run; NULL: its own
     const char      *experience;  // file of the estimator's records, loaded and saved; NULL: none
     const TimeNs    *overheads;   // [jobs->n] with params.anew: progress lost by an event
     ClusterSimParams params;
+    const TenantShares  *tenants;  // NULL: equal weights, no quotas
     const ClusterPolicy *policy;
     const void          *settings, *loaded;  // of the policy
     ClusterKnowledge     knows;              // at most what the policy declares
@@ -86,6 +88,13 @@ MUST_USE Err cluster_sim_params(const char *like, const ClusterPolicy *p, Cluste
 
 // In muri_rules.c: the work of jobs by Muri's rules, and their overheads.
 MUST_USE Err muri_rules_apply(JobList *l, Arena *a, const TimeNs **overheads);
+
+typedef struct StopOptions {  // negative: as the rules say; 0: no limit
+    int64_t min_run_s, max_stops;
+} StopOptions;
+
+// NULL: as the rules say.
+void cluster_stop_options(const StopOptions *o, ClusterSimParams *to);
 
 // The setup that policies and the simulator see.
 MUST_USE Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out);

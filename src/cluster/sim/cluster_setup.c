@@ -4,6 +4,8 @@
 #include "cluster/profile/profiles.h"
 #include "cluster/sim/cluster_run.h"
 
+enum { MIN_RUN_S = 300, MAX_STOPS = 4 };  // of our own rules
+
 static bool is_plain(const Job *j) {
     return j->gpus > 0 && j->gpu_milli == CLUSTER_WHOLE_GPU && j->gpu_types == 0 &&
            j->cores_milli == 0 && j->memory_mib == 0 && j->submit % CLUSTER_SECOND == 0 &&
@@ -37,8 +39,10 @@ static Err muri_params(const ClusterPolicy *p, ClusterSimParams *out) {
 Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParams *out) {
     const TimeNs s = CLUSTER_SECOND;
     if (strcmp(like, "own") == 0) {
-        *out =
-            (ClusterSimParams){.restart = 40 * s, .restart_wide = 60 * s, .restart_by_class = true};
+        *out = (ClusterSimParams){.restart = 40 * s,
+                                  .restart_wide = 60 * s,
+                                  .restart_by_class = true,
+                                  .stops = {MIN_RUN_S * s, MAX_STOPS}};
     } else if (strcmp(like, "lucid") == 0) {
         *out = (ClusterSimParams){.clock = s,
                                   .linger = p->preempts ? s : 0,
@@ -53,6 +57,11 @@ Err cluster_sim_params(const char *like, const ClusterPolicy *p, ClusterSimParam
         return err_set(ERR_ARG, "--like %.40s: choose auto, own, lucid, synergy or muri", like);
     }
     return ERR_OK;
+}
+
+void cluster_stop_options(const StopOptions *o, ClusterSimParams *to) {
+    if (o != NULL && o->min_run_s >= 0) to->stops.min_run = o->min_run_s * CLUSTER_SECOND;
+    if (o != NULL && o->max_stops >= 0) to->stops.max_stops = (uint32_t)o->max_stops;
 }
 
 static uint32_t type_of(const JobList *l, const char *name, const char **types, uint32_t *n) {
@@ -128,6 +137,7 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .restart = run->params.restart,
                         .restart_wide = run->params.restart_wide,
                         .restart_by_class = run->params.restart_by_class,
+                        .stops = run->params.stops,
                         .gpus_only = run->params.gpus_only,
                         .fractions = fractions(run->jobs),
                         .no_gpus = no_gpus(run->jobs)};
@@ -143,8 +153,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
     set_types(run, types, known, &s);
     if (s.gpus == 0) return err_set(ERR_ARG, "the cluster has no GPUs; give it some");
     for (uint32_t i = 0; i < s.n_tenants; i++)
-        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i],
-                                     .weight = run->weights != NULL ? run->weights[i] : 1};
+        tenants[i] = (ClusterTenant){.name = run->jobs->tenants[i], .weight = 1};
+    TRY(tenant_shares_apply(run->tenants, s.gpus, tenants, s.n_tenants, &s.quotas));
     s.tenants = tenants;
     *out = s;
     return ERR_OK;

@@ -62,9 +62,28 @@ static ClusterView view_of(const ClusterSim *w, uint32_t reason) {
                          .busy_ns = w->result->busy_ns};
 }
 
+static bool some_owed(const ClusterSim *w) {
+    for (uint32_t i = 0; i < w->waiting.n; i++)
+        if (tenant_quota_guaranteed(&w->tenants,
+                                    &w->tasks[w->waiting.at[w->waiting.first + i]].job))
+            return true;
+    return false;
+}
+
+// Running tasks that a tenant below its guarantee may claim, whatever the limit of stops.
+static void find_lent(ClusterSim *w) {
+    if (!w->setup->quotas) return;
+    bool owed = some_owed(w);
+    for (uint32_t i = 0; i < w->running.n; i++) {
+        ClusterTask *t = &w->tasks[w->running.at[w->running.first + i]];
+        t->lent = owed && tenant_quota_lent(&w->tenants, &t->job) > 0;
+    }
+}
+
 static void decide(ClusterSim *w, uint32_t reason) {
     const ClusterRun *r = w->run;
     cluster_sim_estimate_running(w);
+    find_lent(w);
     ClusterView v = view_of(w, reason);
     if (r->watch != NULL) r->watch(r->watcher, &v, w->state);
     TimeNs   from = r->clock != NULL ? clock_now(*r->clock) : 0;
@@ -176,6 +195,16 @@ static Err prepare_servers(ClusterSim *w) {
     return ERR_OK;
 }
 
+static Err prepare_tenants(ClusterSim *w) {
+    Carve size = {0};
+    tenant_quota_carve(&w->tenants, w->setup, &size);
+    Carve c = {.base = arena_try(w->hidden, size.used + 1, 1, 64)};
+    if (c.base == NULL) return err_set(ERR_LIMIT, "no memory for %u tenants", w->setup->n_tenants);
+    tenant_quota_carve(&w->tenants, w->setup, &c);
+    tenant_quota_clear(&w->tenants, w->setup);
+    return ERR_OK;
+}
+
 static Err prepare_policy(ClusterSim *w) {
     const ClusterPolicy *p = w->run->policy;
     if (p->state_size != NULL) {
@@ -212,6 +241,12 @@ static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
         if (j->gpus > s->gpus)
             return err_set(ERR_ARG, "job %s: %u GPUs of %llu; --max-gpus leaves such jobs out",
                            j->id, j->gpus, (unsigned long long)s->gpus);
+        uint32_t limit = tenant_shares_limit(run->tenants, job_tenant(run->jobs, j));
+        if (limit > 0 && j->gpus > limit)
+            return err_set(ERR_ARG,
+                           "job %s: %u GPUs, and its tenant may have %u; --max-gpus leaves such "
+                           "jobs out",
+                           j->id, j->gpus, limit);
         bool whole = run->params.clock == 0 ||
                      (j->submit % run->params.clock == 0 && j->work % run->params.clock == 0);
         if (!whole)
@@ -232,6 +267,7 @@ static Err simulate(ClusterSim *w) {
     ClusterResult *r = w->result;
     TRY(prepare_tasks(w));
     TRY(prepare_servers(w));
+    TRY(prepare_tenants(w));
     TRY(cluster_sim_estimate_open(w));
     TRY(prepare_policy(w));
     usage_open(&w->usage, r->first);
@@ -244,8 +280,12 @@ static Err simulate(ClusterSim *w) {
 
 static Err check_information(const ClusterRun *run) {
     bool exact = run->beliefs == NULL && information_is_perfect(&run->info);
+    bool stops = run->params.stops.min_run > 0 || run->params.stops.max_stops > 0;
     CHECK(run->knows <= run->policy->knows);
     if (run->params.anew) CHECK(run->overheads != NULL && run->profiles == NULL);
+    if ((run->params.in_rounds || run->params.anew) && stops)
+        return err_set(ERR_ARG, "these rules (--like %s) take no --min-run and --max-stops",
+                       run->params.anew ? "muri" : "synergy");
     if ((!run->params.in_rounds && !run->params.anew) || exact) return ERR_OK;
     return err_set(ERR_ARG, "these rules (--like %s) need --information perfect",
                    run->params.anew ? "muri" : "synergy");

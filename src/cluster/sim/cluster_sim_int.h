@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
 #include "estimator/estimator.h"
+#include "placement/tenant_quota.h"
 
 typedef struct Usage {  // utilization over time in at most CLUSTER_SPANS intervals, which widen
     ClusterUse now;     // since `until`
@@ -81,6 +82,7 @@ typedef struct ClusterSim {
     void             *spare[32];  // free lists of memory, by power of two
     Rng               guesses, noises;
     Usage             usage;
+    TenantQuota       tenants;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
     Estimator        *estimator;   // NULL: none

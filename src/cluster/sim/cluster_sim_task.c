@@ -165,6 +165,7 @@ static void drop_slices(ClusterSim *w, uint32_t slot) {
     if (l->room > 1) cluster_sim_return(w, l->slices, l->room * sizeof *l->slices);
     t->slices = NULL;
     t->n_slices = 0;
+    tenant_quota_give(&w->tenants, &t->job);
 }
 
 static bool distinct(const ClusterSlice *s, uint32_t n) {
@@ -189,7 +190,8 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
         cluster_sim_take(w, slot, x);
         gpus += x->gpus;
     }
-    CHECK(gpus == t->job.gpus);
+    CHECK(gpus == t->job.gpus && tenant_quota_fits(&w->tenants, &t->job));
+    tenant_quota_take(&w->tenants, &t->job);
     bool again = r->start >= 0;
     if (!again) r->start = w->now;
     r->waited += w->now - t->since;
@@ -206,7 +208,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
 
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
-    CHECK(t->state == CLUSTER_RUNNING);
+    CHECK(t->state == CLUSTER_RUNNING && cluster_may_preempt(w->setup, t, w->now));
     TaskState *l = &w->states[slot];
     ClusterJob as = t->job;
     as.class = l->class;

@@ -228,7 +228,8 @@ static void time_slice(Gandiva *g, const ClusterView *v) {
 }
 
 static bool worth_moving(const ClusterView *v, const ClusterTask *t) {
-    return cluster_held(v, t) > 4 * cluster_restart(v->setup, &t->job);
+    return cluster_held(v, t) > 4 * cluster_restart(v->setup, &t->job) &&
+           cluster_may_preempt(v->setup, t, v->now);
 }
 
 // The server with the most free GPUs among those large enough for the gang.

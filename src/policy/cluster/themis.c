@@ -16,6 +16,7 @@
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/plan_builder.h"
 #include "policy/cluster/common/priority_queue.h"
+#include "policy/cluster/common/tenant_reclaim.h"
 #include "policy/policies.h"
 
 enum {
@@ -118,7 +119,7 @@ static void serve(Themis *h, PriorityQueue *l) {
 }
 
 static bool expired(const Themis *h, const ClusterView *v, const ClusterTask *t) {
-    return v->now - t->since >= h->period;
+    return v->now - t->since >= h->period && cluster_may_preempt(v->setup, t, v->now);
 }
 
 // Running jobs with an ended lease, at the front of `victims`.
@@ -175,7 +176,8 @@ static void place_winners(Themis *h, const ClusterView *v) {
     uint32_t failed = 0;
     bool     pushed = false;
     for (uint32_t i = 0; i < h->n_winners && failed < TRIES; i++) {
-        uint32_t          slot = h->winners[i];
+        uint32_t slot = h->winners[i], has = 0;
+        if (plan_builder_slices(&h->builder, slot, &has) != NULL) continue;
         const ClusterJob *j = &v->tasks[slot].job;
         bool              placed = plan_builder_place(&h->builder, slot) ||
                       plan_builder_preempt(&h->builder, slot, j, h->victims, h->n_victims);
@@ -196,6 +198,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     }
     if (h->due == INT64_MAX) h->due = period_after(v->now, h->period);
     plan_builder_begin(&h->builder, v);
+    tenant_reclaim(&h->builder, h->victims);
     if (v->now >= h->due || v->setup->round > 0) {
         h->due = period_after(v->now, h->period);
         auction(h, v);

@@ -277,6 +277,7 @@ uint32_t colocation_join(ColocationIndex *l, uint32_t joiner, const ColocationPa
     if (l->n == 0 || j->class >= l->n_classes || j->gpu_milli < CLUSTER_WHOLE_GPU || j->gpus == 0)
         return CLUSTER_NONE;
     if ((l->misfits[j->class] & width(j)) != 0) return CLUSTER_NONE;
+    if (!tenant_quota_fits(&l->builder->free.tenants, j)) return CLUSTER_NONE;
     for (uint32_t i = 0; i < l->n; i++) {
         const ClusterJob *holder = &v->tasks[l->holders[i]].job;
         if (holder->gpus != j->gpus || (p->may != NULL && !p->may(p->self, holder, j))) continue;

@@ -68,12 +68,15 @@ void plan_builder_stop(PlanBuilder *d, uint32_t slot) {
     for (uint32_t i = 0; i < x->n; i++) placement_give(&d->free, &x->slices[i]);
     x->had = x->n;
     x->n = d->n_misfits = 0;
+    tenant_quota_give(&d->free.tenants, &d->view->tasks[slot].job);
 }
 
-static void put_back(PlanBuilder *d, PlanTask *x) {
+static void put_back(PlanBuilder *d, PlanTask *x, const ClusterJob *j) {
     uint32_t i = 0;
+    if (!tenant_quota_fits(&d->free.tenants, j)) return;
     while (i < x->had && placement_take(&d->free, &x->slices[i])) i++;
     if (i == x->had) x->n = x->had;
+    if (x->n > 0) tenant_quota_take(&d->free.tenants, j);
     while (x->n == 0 && i > 0) placement_give(&d->free, &x->slices[--i]);
 }
 
@@ -114,7 +117,7 @@ bool plan_builder_place(PlanBuilder *d, uint32_t slot) {
 bool plan_builder_place_as(PlanBuilder *d, uint32_t slot, const ClusterJob *j) {
     uint32_t      first = d->free.n_slices;
     ClusterAction a;
-    if (is_misfit(d, j)) return false;
+    if (!tenant_quota_fits(&d->free.tenants, j) || is_misfit(d, j)) return false;
     if (!placement_place_as(&d->free, slot, j, &a)) {
         remember_misfit(d, j);
         return false;
@@ -127,16 +130,18 @@ bool plan_builder_place_as(PlanBuilder *d, uint32_t slot, const ClusterJob *j) {
 }
 
 bool plan_builder_put(PlanBuilder *d, uint32_t slot, const ClusterSlice *s, uint32_t n) {
-    PlanTask      *x = touch(d, slot);
-    FreeResources *f = &d->free;
-    uint32_t       i = 0;
+    PlanTask         *x = touch(d, slot);
+    FreeResources    *f = &d->free;
+    uint32_t          i = 0;
+    const ClusterJob *j = &d->view->tasks[slot].job;
     CHECK(x->n == 0 && n > 0);
-    if (f->n_slices + n > f->room) return false;
+    if (f->n_slices + n > f->room || !tenant_quota_fits(&f->tenants, j)) return false;
     while (i < n && placement_take(f, &s[i])) i++;
     if (i < n) {
         while (i > 0) placement_give(f, &s[--i]);
         return false;
     }
+    tenant_quota_take(&f->tenants, j);
     x->slices = f->slices + f->n_slices;
     x->n = n;
     memmove(x->slices, s, n * sizeof *s);  // the caller may have written them there
@@ -187,6 +192,11 @@ static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask
     return false;
 }
 
+bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot) {
+    const ClusterTask *t = &d->view->tasks[slot];
+    return t->state != CLUSTER_RUNNING || cluster_may_preempt(d->view->setup, t, d->view->now);
+}
+
 bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
                           const uint32_t *victims, uint32_t n) {
     const ClusterTask *tasks = d->view->tasks;
@@ -196,6 +206,7 @@ bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
         uint32_t has = 0;
         (void)plan_builder_slices(d, victims[i], &has);
         if (has == 0 || tasks[victims[i]].n_slices == 0) continue;
+        if (!plan_builder_may_stop(d, victims[i])) continue;
         plan_builder_stop(d, victims[i]);
         d->tasks[victims[i]].victim = true;
         placed = may_fit(d, j, &tasks[victims[i]]) && plan_builder_place_as(d, slot, j);
@@ -204,7 +215,7 @@ bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
         PlanTask *x = &d->tasks[victims[i]];
         if (x->plan != d->plan || !x->victim) continue;
         x->victim = false;
-        put_back(d, x);
+        put_back(d, x, &tasks[victims[i]].job);
     }
     return placed;
 }

@@ -34,7 +34,8 @@ void plan_builder_begin(PlanBuilder *d, const ClusterView *v);
 // Wanted slices of a task so far; NULL: it waits. Valid until the next change.
 const ClusterSlice *plan_builder_slices(const PlanBuilder *d, uint32_t slot, uint32_t *n);
 
-void plan_builder_stop(PlanBuilder *d, uint32_t slot);   // a task that has slices
+void plan_builder_stop(PlanBuilder *d, uint32_t slot);            // a task that has slices
+bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot);  // see cluster_may_preempt
 bool plan_builder_place(PlanBuilder *d, uint32_t slot);  // by placement_place, default demand
 bool plan_builder_place_as(PlanBuilder *d, uint32_t slot, const ClusterJob *j);  // with j's demand
 // On given slices with masks; false: not all of it is free.
@@ -46,7 +47,8 @@ bool plan_builder_resize(PlanBuilder *d, uint32_t slot, uint32_t gpu_milli, doub
                          double mib);
 
 // Places a task by stopping as few of `victims` as their order allows, the first ones first.
-// Victims that already stopped are skipped. false: it does not fit even then, nothing changes.
+// Victims that already stopped or may not stop are skipped. false: it does not fit even then,
+// nothing changes.
 bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
                           const uint32_t *victims, uint32_t n);
 

@@ -9,10 +9,15 @@ void quota_carve(Quota *q, const ClusterSetup *s, Carve *from) {
     q->granted = carve(from, uint32_t, s->n_slots);
     q->aside = carve(from, uint32_t, s->n_slots);
     placement_carve(&q->free, s, from);
+    tenant_quota_carve(&q->tenants, s, from);
 }
 
 static uint64_t demand(const ClusterView *v, uint32_t slot) {
     return cluster_gpu_milli(&v->tasks[slot].job);
+}
+
+static bool may_stop(const ClusterView *v, uint32_t slot) {
+    return cluster_may_preempt(v->setup, &v->tasks[slot], v->now);
 }
 
 static QuotaQueue *queue_for(Quota *q, uint64_t milli) {
@@ -74,13 +79,18 @@ static void update_running(Quota *q, const ClusterView *v) {
     if (v->n_running > 0) q->seen_running = v->tasks[v->running[v->n_running - 1]].entry;
 }
 
+// Within the GPUs left and its tenant's limit.
+static bool within(const Quota *q, const ClusterView *v, uint32_t slot, uint64_t quota) {
+    return demand(v, slot) <= quota && tenant_quota_fits(&q->tenants, &v->tasks[slot].job);
+}
+
 // The queue with the next waiting task among those with a demand within the quota.
 static QuotaQueue *next_waiting(Quota *q, const ClusterView *v, uint64_t quota) {
     QuotaQueue *best = NULL;
     for (uint32_t i = 0; i < q->n_queues; i++) {
         QuotaQueue *l = &q->queues[i];
         if (l->milli > quota) continue;
-        while (l->queue.head != CLUSTER_NONE && demand(v, l->queue.head) > quota)
+        while (l->queue.head != CLUSTER_NONE && !within(q, v, l->queue.head, quota))
             q->aside[q->n_aside++] = priority_queue_pop(&l->queue);
         if (l->queue.head == CLUSTER_NONE) continue;
         if (best == NULL ||
@@ -95,23 +105,48 @@ static bool waiting_is_next(const Quota *q, const QuotaQueue *w, const QuotaItem
     return c != 0 ? c < 0 : q->waiting_first;
 }
 
+// Running tasks that may not be preempted keep their GPUs, whatever their order.
+static uint64_t held_back(Quota *q, const ClusterView *v, uint32_t n_running) {
+    uint64_t milli = 0;
+    for (uint32_t i = 0; i < n_running; i++) {
+        uint32_t slot = q->running[i].slot;
+        if (may_stop(v, slot)) continue;
+        milli += demand(v, slot);
+        tenant_quota_take(&q->tenants, &v->tasks[slot].job);
+    }
+    return milli;
+}
+
+// Without a walk along them, running tasks count as they are.
+static void count_tenants(Quota *q, const ClusterView *v, uint32_t n_running) {
+    if (n_running > 0)
+        tenant_quota_clear(&q->tenants, v->setup);
+    else
+        tenant_quota_open(&q->tenants, v);
+}
+
 // Walks the first n_running running tasks and all waiting ones. Returns the number of PREEMPTs.
 static uint32_t grant(Quota *q, const ClusterView *v, uint64_t quota, uint32_t n_running,
                       ClusterAction *out) {
-    uint32_t    n = 0, at = 0;
+    uint32_t n = 0, at = 0;
+    count_tenants(q, v, n_running);
+    quota -= held_back(q, v, n_running);
     QuotaQueue *w = next_waiting(q, v, quota);
     q->n_granted = 0;
     while (at < n_running || w != NULL) {
         bool     waits = w != NULL && (at == n_running || waiting_is_next(q, w, &q->running[at]));
         uint32_t slot = waits ? priority_queue_pop(&w->queue) : q->running[at++].slot;
         uint64_t milli = demand(v, slot);
-        if (milli > quota) {
+        if (!waits && !may_stop(v, slot)) continue;
+        if (!within(q, v, slot, quota)) {
             out[n++] = (ClusterAction){.verb = CLUSTER_PREEMPT, .task = slot};
             continue;
         }
         quota -= milli;
+        tenant_quota_take(&q->tenants, &v->tasks[slot].job);
         if (waits) q->granted[q->n_granted++] = slot;
-        if (waits || (w != NULL && demand(v, w->queue.head) > quota)) w = next_waiting(q, v, quota);
+        if (waits || (w != NULL && !within(q, v, w->queue.head, quota)))
+            w = next_waiting(q, v, quota);
     }
     return n;
 }

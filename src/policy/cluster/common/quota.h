@@ -30,6 +30,7 @@ typedef struct Quota {
     uint32_t     *aside;    // [n_slots] heads of the last queue with a demand above what is left
     uint32_t      n_running, n_granted, n_aside;
     FreeResources free;
+    TenantQuota   tenants;                     // granted so far
     uint64_t      seen_waiting, seen_running;  // last entry numbers already in a queue, in running
     // Sort key, ascending. A waiting task's key must not change.
     SortKey (*key)(const void *self, const ClusterView *v, const ClusterTask *t);

@@ -143,7 +143,9 @@ static void fill_window(const ClusterView *v, const uint8_t *skip, DrlObservatio
 static bool fits(FreeResources *f, uint32_t task) {
     ClusterAction act;
     if (!placement_place(f, task, &act)) return false;
-    placement_release(f, &(ClusterTask){.slices = act.slices, .n_slices = act.n_slices});
+    placement_release(f, &(ClusterTask){.job = f->view->tasks[task].job,
+                                        .slices = act.slices,
+                                        .n_slices = act.n_slices});
     f->n_slices -= act.n_slices;
     return true;
 }

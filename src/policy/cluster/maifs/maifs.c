@@ -91,6 +91,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     carve_network(to, s, requests, from);
     carve_offers(to, s, requests, from);
     to->offering.space = offer_carve(from);
+    tenant_quota_carve(&to->tenants, s, from);
     to->coord = coord_carve(s->n_servers, (uint32_t)requests, &params, from);
     return m;
 }
@@ -170,6 +171,7 @@ static bool next_window(Maifs *m, uint32_t *last) {
         if (m->outcome[t] != MAIFS_KEPT || (*last != CLUSTER_NONE && !before(m, *last, t)))
             continue;
         if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
+        if (!tenant_quota_fits(&m->tenants, &v->tasks[t].job)) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;
         if (k < most)
             m->n_window++;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/carve.h"
+#include "placement/tenant_quota.h"
 #include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/maifs_net.h"
 #include "policy/cluster/maifs/offer.h"
@@ -92,6 +93,7 @@ typedef struct Maifs {
     uint32_t             n_starts;
     ClusterSlice        *slices;
     uint32_t             n_slices;
+    TenantQuota          tenants;     // with this plan
     double               drain_s;     // time the cluster needs for all remaining work
     bool                 ignore_net;  // the network's payoffs do not count
     // Observation of this decision.

@@ -147,6 +147,20 @@ static void match_slices(Maifs *m) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++) match_slowest(m, &m->plans[i]);
 }
 
+// Tasks within their tenants' guarantees, running ones first, go before all others.
+static void raise_guaranteed(Maifs *m, const ClusterView *v) {
+    const float high = 1e3f;
+    tenant_quota_clear(&m->tenants, v->setup);
+    for (uint32_t i = 0; v->setup->quotas && i < v->n_running + v->n_waiting; i++) {
+        bool     runs = i < v->n_running;
+        uint32_t slot = runs ? v->running[i] : v->waiting[i - v->n_running];
+        if (!tenant_quota_guaranteed(&m->tenants, &v->tasks[slot].job)) continue;
+        tenant_quota_take(&m->tenants, &v->tasks[slot].job);
+        m->utilities[slot].value *= high;
+    }
+    tenant_quota_open(&m->tenants, v);
+}
+
 void maifs_observe(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_explored = 0;
@@ -154,6 +168,7 @@ void maifs_observe(Maifs *m, const ClusterView *v) {
     m->drain_s = drain_of(v);
     update_utilities(m, v->running, v->n_running);
     update_utilities(m, v->waiting, v->n_waiting);
+    raise_guaranteed(m, v);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);

@@ -199,7 +199,7 @@ bool maifs_open_moves(Maifs *m) {
             const Resident    *x = &plan->at[g];
             const TaskUtility *w = &m->utilities[x->task];
             uint32_t           k = m->n_window;
-            if (x->incoming || x->sliced || w->class == CLUSTER_NONE) continue;
+            if (x->incoming || x->firm || x->sliced || w->class == CLUSTER_NONE) continue;
             float missing = w->value * (w->levels[w->n_levels - 1].rate - resident_rate(x, w));
             if (!(missing > m->offering.params.evict_margin * w->value)) continue;
             if (k == most && missing <= m->density[m->window[k - 1]]) continue;

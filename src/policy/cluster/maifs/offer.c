@@ -263,7 +263,7 @@ static void prepare(const OfferContext *d, const ServerPlan *plan, OfferSpace *p
         const TaskUtility *w = &d->utilities[plan->at[i].task];
         float              utility = resident_utility(&plan->at[i], w);
         if (plan->at[i].gpus == 0) continue;
-        p->least = fminf(p->least, utility);
+        if (!plan->at[i].firm) p->least = fminf(p->least, utility);
         if (w->class != CLUSTER_NONE) p->harm = fminf(p->harm, utility * d->harm[w->class]);
     }
 }

@@ -89,6 +89,7 @@ static void add_running(ServerPlan *plan, const ClusterView *v, uint32_t task,
                       .milli = (uint16_t)s->gpu_milli,
                       .gpus = (uint8_t)s->gpus,
                       .level = rung_of(&utilities[task], s),
+                      .firm = !cluster_may_preempt(v->setup, t, v->now),
                       .sliced = t->n_slices > 1,
                       .cap = UTILITY_LEVELS,
                       .spread_factor = server_plan_spread(v->setup, &utilities[task], t->n_slices)};
@@ -285,7 +286,7 @@ static void sort_victims(const ServerPlan *plan, const TaskUtility *utilities, V
     for (uint32_t i = 0; i < plan->n; i++) {
         const Resident    *g = &plan->at[i];
         const TaskUtility *w = &utilities[g->task];
-        if (g->incoming || g->gpus == 0) continue;
+        if (g->incoming || g->firm || g->gpus == 0) continue;
         VictimRank x = {resident_utility(g, w) / (float)w->gpus, (uint8_t)i};
         uint32_t   k = r->n_order++;
         for (; k > 0 && r->order[k - 1].density > x.density; k--) r->order[k] = r->order[k - 1];

@@ -20,6 +20,7 @@ typedef struct Resident {  // a task, or its slice, on the server
     uint8_t  gpus, level;
     bool     incoming;       // placed by this plan, not running here yet
     bool     pinned;         // keeps its amounts: below its lowest level, and no more are free
+    bool     firm;           // may not be preempted
     bool     sliced;         // a slice of a gang on several servers: as fast as its slowest slice
     uint8_t  cap;            // highest useful level
     float    spread_factor;  // of its rate, from being on several servers

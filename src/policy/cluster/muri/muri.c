@@ -166,7 +166,8 @@ static void place_running(Muri *m, const ClusterView *v) {
     for (uint32_t i = 0; i < m->match.n_units; i++)
         if (!m->match.units[i].gone) anchor(v, &m->match.units[i]);
     for (uint32_t i = 0; i < v->n_running; i++)
-        if (!stays(m, v, v->running[i])) plan_builder_stop(&m->builder, v->running[i]);
+        if (!stays(m, v, v->running[i]) && plan_builder_may_stop(&m->builder, v->running[i]))
+            plan_builder_stop(&m->builder, v->running[i]);
     for (uint32_t i = 0; i < m->match.n_units; i++) {
         MuriUnit *u = &m->match.units[i];
         if (u->gone || v->tasks[u->at[0]].state != CLUSTER_RUNNING) continue;
@@ -223,6 +224,7 @@ static void split_groups(Muri *m, const ClusterView *v) {
         uint32_t           n = muri_place_corunners(v, slot, corunners);
         if (n < 2 || m->builder.tasks[slot].plan == m->builder.plan) continue;
         if (cluster_left(v, t) < 10 * cluster_restart(v->setup, &t->job)) continue;
+        if (!plan_builder_may_stop(&m->builder, slot)) continue;
         plan_builder_stop(&m->builder, slot);
         if (plan_builder_place(&m->builder, slot)) {
             if (n > 2) muri_place_group(&m->placer, corunners + 1, n - 1);

@@ -310,13 +310,37 @@ static bool too_slow(const MuriPlacer *m, const PackSplit *split, uint32_t n) {
     return false;
 }
 
-void muri_place_group(MuriPlacer *m, const uint32_t *slots, uint32_t n) {
+// The members that the group may have: those that run elsewhere and may not stop are left alone.
+// Returns their number; `bound`: one of them has to stay on the GPUs of the first.
+static uint32_t movable(const MuriPlacer *m, const uint32_t *from, uint32_t n, uint32_t *to,
+                        bool *bound) {
+    uint32_t kept = 0;
+    *bound = false;
+    for (uint32_t i = 0; i < n; i++) {
+        bool together = i == 0 || muri_place_together(m->builder->view, from[0], from[i]);
+        bool may_stop = plan_builder_may_stop(m->builder, from[i]);
+        if (!may_stop && !together) continue;
+        *bound = *bound || (!may_stop && i > 0);
+        to[kept++] = from[i];
+    }
+    return kept;
+}
+
+void muri_place_group(MuriPlacer *m, const uint32_t *all, uint32_t n) {
     PackSplit           split;
-    uint32_t            n_base = 0;
-    const ClusterSlice *s = plan_builder_slices(m->builder, slots[0], &n_base);
+    uint32_t            n_base = 0, slots[PACK_MOST];
+    bool                bound;
+    const ClusterSlice *s = plan_builder_slices(m->builder, all[0], &n_base);
     CHECK(n_base > 0 && n > 0 && n <= PACK_MOST);
     memcpy(m->base, s, n_base * sizeof *s);
+    n = movable(m, all, n, slots, &bound);
     divide(m, slots, n, n_base, &split);
+    if (too_slow(m, &split, n) && bound) {
+        for (uint32_t i = 0; i < n; i++)
+            if (muri_place_together(m->builder->view, slots[0], slots[i]))
+                (void)muri_place_back(m, slots[i]);
+        return;
+    }
     if (too_slow(m, &split, n)) divide(m, slots, n = 1, n_base, &split);
     for (uint32_t i = 0, part = CLUSTER_WHOLE_GPU / n; i < n; i++)
         put(m, slots[i], n_base, i == 0 ? CLUSTER_WHOLE_GPU - (n - 1) * part : part,

@@ -175,13 +175,19 @@ static void update_queue(Synergy *y, const ClusterView *v) {
     for (uint32_t i = 0; i < v->n_running; i++) enqueue(y, v, v->running[i]);
 }
 
+// A running job that may not be preempted.
+static bool stays_put(const ClusterView *v, uint32_t slot) {
+    const ClusterTask *t = &v->tasks[slot];
+    return t->state == CLUSTER_RUNNING && !cluster_may_preempt(v->setup, t, v->now);
+}
+
 // Jobs in queue order while GPUs last; of these, running ones are placed first.
 static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
-    uint64_t free = v->setup->gpus;
+    uint64_t free = y->plan.n_free;
     uint32_t n = 0, runs = 0;
     for (uint32_t i = 0; i < y->n_queue; i++) {
         uint32_t slot = y->queue[i], gpus = v->tasks[slot].job.gpus, at = n;
-        if (gpus > free) continue;
+        if (gpus > free || stays_put(v, slot)) continue;
         free -= gpus;
         bool stays = v->tasks[slot].state == CLUSTER_RUNNING;
         for (; stays && at > runs; at--) y->picked[at] = y->picked[at - 1];
@@ -194,10 +200,11 @@ static uint32_t pick_staying(Synergy *y, const ClusterView *v) {
 
 // las picks jobs by GPUs before any is placed and then, in tune, places larger ones first.
 static uint32_t pick(Synergy *y, const ClusterView *v) {
-    uint64_t free = v->setup->gpus;
+    uint64_t free = y->plan.n_free;
     uint32_t n = 0;
     for (uint32_t i = 0; i < y->n_queue; i++) {
         uint32_t slot = y->queue[i], gpus = v->tasks[slot].job.gpus, at = n;
+        if (stays_put(v, slot)) continue;
         if (y->order == SYNERGY_BY_LAS && gpus > free) continue;
         if (y->order == SYNERGY_BY_LAS) free -= gpus;
         bool by_size = y->order == SYNERGY_BY_LAS && y->plan.mode == SYNERGY_TUNE;
@@ -274,12 +281,25 @@ static bool put(Synergy *y, const ClusterView *v, uint32_t slot, bool stays) {
     return plan_builder_put(&y->builder, slot, p->slices + x->first, x->n);
 }
 
+// A running job on whole GPUs of its own: only its amounts change.
+static void resize_only(Synergy *y, uint32_t slot) {
+    const SynergyTask  *x = &y->plan.tasks[slot];
+    const ClusterSlice *s = &y->plan.slices[x->first];
+    if (x->n > 0)
+        (void)plan_builder_resize(&y->builder, slot, CLUSTER_WHOLE_GPU,
+                                  (double)s->cores_milli / s->gpus,
+                                  (double)s->memory_mib / s->gpus);
+}
+
 // With restart costs: a job that stays on its GPUs is resized instead of preempted. A job whose
 // GPUs are not to be had waits.
 static uint32_t write_resizes(Synergy *y, const ClusterView *v, ClusterAction *out) {
     const SynergyPlan *p = &y->plan;
     plan_builder_begin(&y->builder, v);
-    for (uint32_t i = 0; i < v->n_running; i++) plan_builder_stop(&y->builder, v->running[i]);
+    for (uint32_t i = 0; i < v->n_running; i++)
+        if (!stays_put(v, v->running[i])) plan_builder_stop(&y->builder, v->running[i]);
+    for (uint32_t i = 0; i < v->n_running; i++)
+        if (stays_put(v, v->running[i])) resize_only(y, v->running[i]);
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < y->n_queue; i++) {
             uint32_t           slot = y->queue[i];
@@ -304,6 +324,8 @@ static void begin(Synergy *y, const ClusterView *v, bool keep_running) {
         SynergyTask *x = &y->plan.tasks[y->queue[i]];
         x->n = 0;
         x->speed = x->best_speed;
+        if (!v->setup->in_rounds && stays_put(v, y->queue[i]))
+            synergy_plan_keep(&y->plan, &v->tasks[y->queue[i]], y->queue[i]);
     }
 }
 

@@ -110,6 +110,23 @@ static bool place(SynergyPlan *p, uint32_t slot, const GangDemand *d, bool sprea
     return true;
 }
 
+// Of a task that shares GPUs, which another policy started, only cores and memory are counted.
+void synergy_plan_keep(SynergyPlan *p, const ClusterTask *t, uint32_t slot) {
+    SynergyTask *x = &p->tasks[slot];
+    bool         whole = t->slices->gpu_milli == CLUSTER_WHOLE_GPU;
+    x->first = p->n_slices;
+    x->n = whole ? t->n_slices : 0;
+    for (uint32_t k = 0; k < t->n_slices; k++) {
+        const ClusterSlice *s = &t->slices[k];
+        GangDemand          d = {whole ? s->gpus : 0, s->cores_milli, s->memory_mib};
+        add(&p->servers[s->server].used, &d);
+        if (!whole) continue;
+        p->slices[p->n_slices++] = *s;
+        p->jobs[(size_t)s->server * p->setup->most_gpus + p->servers[s->server].n++] = slot;
+        p->n_free -= s->gpus;
+    }
+}
+
 static bool above_share(const GangDemand *d, const GangDemand *share) {
     return d->cores_milli > share->cores_milli || d->memory_mib > share->memory_mib;
 }

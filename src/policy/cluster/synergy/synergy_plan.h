@@ -41,6 +41,7 @@ typedef struct SynergyPlan {
 
 void synergy_plan_carve(SynergyPlan *p, const ClusterSetup *s, Carve *from);
 void synergy_plan_begin(SynergyPlan *p, const ClusterView *v);  // v: see SynergyPlan.view
+void synergy_plan_keep(SynergyPlan *p, const ClusterTask *t, uint32_t slot);  // runs on as it does
 void synergy_plan_add(SynergyPlan *p, uint32_t slot);
 void synergy_plan_raise(SynergyPlan *p,
                         uint32_t slot);  // towards its best demand, as far as resources are free
