@@ -2,12 +2,20 @@
 
 #include "base/err.h"
 
+// What is kept makes room for what is used.
+static void release_kept(Budget *b, size_t used) {
+    size_t kept = atomic_load_explicit(&b->kept, memory_order_relaxed);
+    size_t left = b->most > used ? b->most - used : 0;
+    if (kept > left && b->release != NULL) b->release(kept - left);
+}
+
 static bool take_one(Budget *b, size_t bytes) {
     size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
     do
         if (b->most != 0 && (used > b->most || bytes > b->most - used)) return false;
     while (!atomic_compare_exchange_weak_explicit(&b->used, &used, used + bytes,
                                                   memory_order_relaxed, memory_order_relaxed));
+    release_kept(b, used + bytes);
     return true;
 }
 
@@ -35,11 +43,24 @@ bool budget_take(Budget *b, size_t bytes) {
 
 void budget_add(Budget *b, size_t bytes) {
     for (; b != NULL; b = b->whole)
-        atomic_fetch_add_explicit(&b->used, bytes, memory_order_relaxed);
+        release_kept(b, atomic_fetch_add_explicit(&b->used, bytes, memory_order_relaxed) + bytes);
 }
 
 void budget_give(Budget *b, size_t bytes) {
     for (; b != NULL; b = b->whole) give_one(b, bytes);
+}
+
+bool budget_keep(Budget *b, size_t bytes) {
+    size_t most = b->most / 4 * 3;
+    size_t kept = atomic_fetch_add_explicit(&b->kept, bytes, memory_order_relaxed) + bytes;
+    size_t used = budget_used(b);
+    if (kept >= bytes && kept <= most && used <= b->most && kept <= b->most - used) return true;
+    budget_unkeep(b, bytes);
+    return false;
+}
+
+void budget_unkeep(Budget *b, size_t bytes) {
+    (void)atomic_fetch_sub_explicit(&b->kept, bytes, memory_order_relaxed);
 }
 
 bool budget_move(Budget *b, Budget *whole) {

@@ -6,11 +6,13 @@
 #include <stddef.h>
 
 typedef struct Budget {
-    const char    *setting;  // names it in messages: "request_mb"
-    struct Budget *whole;    // the budget it is part of; NULL: none
-    size_t         most;     // bytes; 0: no limit of its own
-    _Atomic size_t used;     // bytes taken and not given back
-    _Atomic bool   crowded;  // see budget_crowded
+    const char    *setting;         // names it in messages: "request_mb"
+    struct Budget *whole;           // the budget it is part of; NULL: none
+    size_t         most;            // bytes; 0: no limit of its own
+    _Atomic size_t used;            // bytes taken and not given back
+    _Atomic bool   crowded;         // see budget_crowded
+    _Atomic size_t kept;            // bytes that are kept for later, beside those used
+    void (*release)(size_t bytes);  // gives up kept bytes
 } Budget;
 
 // Takes bytes from it and from all budgets that it is part of. False: one of them is used up, and
@@ -19,6 +21,10 @@ bool budget_take(Budget *b, size_t bytes);
 // The same for memory that another limit bounds: never refused, it may exceed the budget.
 void budget_add(Budget *b, size_t bytes);
 void budget_give(Budget *b, size_t bytes);  // accepts NULL
+// Counts bytes that are kept for later and released once they are taken: false where there is no
+// room for them, or three quarters are kept. Parts and wholes do not know of them.
+bool budget_keep(Budget *b, size_t bytes);
+void budget_unkeep(Budget *b, size_t bytes);
 // Makes it a part of another whole, with all that it has taken. False: that has no room for it,
 // nothing changed. No other thread may use b meanwhile.
 bool budget_move(Budget *b, Budget *whole);

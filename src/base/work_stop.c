@@ -37,6 +37,13 @@ Err work_stop_check(void) {
     return work_stopped() ? err_set(ERR_LIMIT, "stopped: the run took too long") : ERR_OK;
 }
 
+void work_copy_all(void *to, const void *from, size_t n) {
+    for (size_t at = 0; at < n; at += COPY_PIECE) {
+        (void)work_stopped();
+        memcpy((char *)to + at, (const char *)from + at, n - at < COPY_PIECE ? n - at : COPY_PIECE);
+    }
+}
+
 void work_copy(void *to, const void *from, size_t n) {
     size_t at = 0;
     for (; n - at > COPY_PIECE; at += COPY_PIECE) {

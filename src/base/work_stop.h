@@ -49,3 +49,5 @@ static inline int64_t work_block(int64_t from, int64_t n) {
         for (int64_t i = i##_from; i < i##_to; i++)
 
 void work_copy(void *to, const void *from, size_t n);  // memcpy that may end early; accepts n = 0
+// memcpy that pauses when the work was told to, and is always complete; accepts n = 0.
+void work_copy_all(void *to, const void *from, size_t n);

@@ -130,8 +130,10 @@ static Err bind_outputs(Program *p, Binder *b) {
 static Err check_room(const Program *p) {
     size_t most = p->limits.max_bytes;
     if (most == 0 || p->arena_bytes <= most) return ERR_OK;
-    return err_set(ERR_LIMIT, "uses %zu bytes for intermediate values; %zu are allowed",
-                   p->arena_bytes, most);
+    const char *setting = p->limits.setting;
+    return err_set(ERR_LIMIT, "uses %zu bytes for intermediate values; %zu are allowed%s%s%s",
+                   p->arena_bytes, most, setting != NULL ? " (`" : "",
+                   setting != NULL ? setting : "", setting != NULL ? "`)" : "");
 }
 
 static Err build(Program *p, const ProgramOptions *o, Arena *a) {

@@ -59,6 +59,7 @@ Err run_memory_init(RunMemory *s, const Program *p, uint32_t parts) {
 Err run_memory_charge(RunMemory *s, const InterpLimits *limits) {
     s->limit.whole = s->budget;
     s->limit.most = limits->max_bytes;
+    s->limit.setting = limits->setting;
     s->ref_scratch.refused = s->ref_keep.refused = 0;
     if (arena_charge(&s->ref_scratch, &s->limit) && arena_charge(&s->ref_keep, &s->limit))
         return ERR_OK;

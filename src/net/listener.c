@@ -153,7 +153,6 @@ static void listener_reap(void *self) {
     Listener *l = self;
     TimeNs    now = loop_now(l->loop);
     listener_bury(l);
-    bool sweeping = slab_sweep(l->slabs);
     if (l->unread.first && listener_pressure(l) > 0)
         (void)listener_make_room(l, listener_pressure(l));
     if (now - l->trimmed >= LISTENER_TRIM) {
@@ -161,6 +160,7 @@ static void listener_reap(void *self) {
         slab_trim(l->pages);
         l->trimmed = now;
     }
+    bool   sweeping = slab_sweep(l->slabs);  // also what was trimmed: there may be no later turn
     bool   spare = l->slabs->spare || l->pages->spare || l->counts.open;
     TimeNs next = spare ? now + LISTENER_TRIM : INT64_MAX;
     if (l->unread.first) next = now + LISTENER_LOOK;

@@ -61,8 +61,9 @@ static Err make_inputs(PreparedModel *s, const PrepareOptions *o) {
         TRY(tensor_measure(t, &bytes));
         if (o->needed != NULL && bytes > *o->needed) *o->needed = bytes;
         if (o->max_bytes > 0 && bytes > o->max_bytes)
-            return err_set(ERR_LIMIT, "input '%s' needs %zu bytes; the limit is %" PRIu64,
-                           g->values[g->inputs[i]].name, bytes, o->max_bytes);
+            return err_set(ERR_LIMIT, "input '%s' needs %zu bytes; the limit is %" PRIu64 " (%s)",
+                           g->values[g->inputs[i]].name, bytes, o->max_bytes,
+                           o->setting != NULL ? o->setting : "memory");
         if (o->like != NULL) continue;
         TRY(tensor_alloc(t, &s->arena));
         randomise(t, &r);
@@ -81,8 +82,9 @@ static Err check_outputs(const ShapedGraph *s, uint64_t most) {
         if (bytes < least) least = bytes;
     }
     if (most == 0 || g->n_outputs == 0 || least <= most) return ERR_OK;
-    return err_set(ERR_LIMIT, "its output would have %zu bytes; the limit is %" PRIu64, least,
-                   most);
+    return err_set(ERR_LIMIT,
+                   "its output would have %zu bytes; the limit is %" PRIu64 " (`response_mb`)",
+                   least, most);
 }
 
 // Without tuned versions of the other shapes, the store is not asked for those of these.
@@ -111,7 +113,7 @@ static Err compile(PreparedModel *s, Host *h, const PrepareOptions *o) {
                         .release_weights = !s->source->open || s->source == &s->own,
                         .packed = s->source == &s->own ? NULL : s->source->packed,
                         .at_least_one_step = o->interpret,
-                        .limits = {.max_bytes = o->max_bytes},
+                        .limits = {.max_bytes = o->max_bytes, .setting = o->setting},
                         .needed = o->needed};
     TRY(shaped_graph_make(s->source->model.graph, s->inputs, interp_eval, &s->arena, &s->shaped));
     TRY(check_outputs(s->shaped, o->max_output));

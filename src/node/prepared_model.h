@@ -21,6 +21,7 @@ typedef struct PrepareOptions {
     Arena                      *scratch;  // of compilation; NULL: a new one
     const Tensor               *shapes;   // of the inputs; NULL: as declared, open dimensions are 1
     uint64_t                    max_bytes;  // of weights and one run; 0: no limit
+    const char                 *setting;    // that max_bytes comes from; NULL: none
     Budget     *budget;      // pays for inputs, tables and measuring runs; NULL: no limit
     uint64_t   *needed;      // set to the bytes of one run, where known; may be NULL
     uint64_t    run_bytes;   // of interpreted values in a measuring run; 0: no limit

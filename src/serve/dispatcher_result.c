@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/work_stop.h"
 #include "serve/dispatcher_int.h"
 #include "serve/server_metadata.h"
 #include "serve/tensor/classification.h"
@@ -14,7 +15,7 @@ static bool copy_text(Arena *a, const Tensor *from, Tensor *to) {
     for (int64_t i = 0; i < n; i++) {
         char *text = arena_try(a, in[i].len, 1, 1);
         if (text == NULL) return false;
-        if (in[i].len > 0) memcpy(text, in[i].at, in[i].len);
+        work_copy_all(text, in[i].at, in[i].len);
         out[i] = (Str){text, in[i].len};
     }
     return true;
@@ -29,7 +30,7 @@ static bool copy_one(Arena *a, const Tensor *from, Tensor *to, size_t *left) {
     to->data = arena_try(a, bytes, 1, TENSOR_ALIGN);
     if (to->data == NULL) return false;
     if (from->dtype == DT_STR) return copy_text(a, from, to);
-    if (bytes > 0) memcpy(to->data, from->data, bytes);
+    work_copy_all(to->data, from->data, bytes);
     return true;
 }
 
@@ -76,6 +77,21 @@ static uint32_t retry_after(const InferCallState *e) {
     return s < 1 ? 1 : s > 60 ? 60 : (uint32_t)s + 1;
 }
 
+// A response beyond the budget of its request, or beyond what a response may have.
+static void explain_large(InferCallState *e) {
+    InferCall    *call = &e->call;
+    size_t        more = call->arena.refused;
+    const Budget *full = more > 0 ? budget_short(&e->budget, more) : NULL;
+    if (full != NULL && full->setting != NULL)
+        (void)snprintf(
+            call->error, sizeof call->error,
+            "the outputs need %zu more bytes; %zu of the %zu that `%s` allows are in use", more,
+            budget_used(full), full->most, full->setting);
+    else
+        (void)snprintf(call->error, sizeof call->error, "response exceeds %d MiB (`response_mb`)",
+                       e->dispatcher->o.set->response_mb);
+}
+
 void dispatcher_set_error(InferCallState *e) {
     InferCall     *call = &e->call;
     const Receipt *r = &call->receipt;
@@ -83,14 +99,13 @@ void dispatcher_set_error(InferCallState *e) {
     if (again && call->model != NULL) call->retry_s = retry_after(e);
     if (r->end == RECEIPT_MEMORY) call->retry_s = 1;
     if (call->error[0] != 0) return;
-    if (r->cause[0] != 0)
+    if (r->end == RECEIPT_LARGE)
+        explain_large(e);
+    else if (r->cause[0] != 0)
         (void)snprintf(call->error, sizeof call->error, "%s", r->cause);
     else if (r->end == RECEIPT_FULL && call->model != NULL)
         (void)snprintf(call->error, sizeof call->error, "queue of model '%s' is full (`queue`: %d)",
                        r->model, call->model->config->set.queue);
-    else if (r->end == RECEIPT_LARGE)
-        (void)snprintf(call->error, sizeof call->error, "response exceeds %d MiB (`response_mb`)",
-                       e->dispatcher->o.set->response_mb);
     else
         (void)snprintf(call->error, sizeof call->error, "%s", receipt_end_about(r->end));
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/warm_memory.h"
 #include "net/listener.h"
 #include "node/host.h"
 #include "serve/dispatcher.h"
@@ -492,6 +493,7 @@ static Err start(InferenceServer *s) {
     s->large.setting = s->memory.setting;
     s->large.most = s->memory.most - s->memory.most / RESERVE_PARTS;
     s->large.whole = &s->memory;
+    warm_memory_use(&s->large);
     TRY(server_signals(s));
     TRY(open_engine(s));
     TRY(open_parts(s));
@@ -511,6 +513,7 @@ static void finish(InferenceServer *s) {
         dispatcher_destroy(s->dispatcher);
     registry_destroy(s->registry);
     node_live_destroy(s->engine);
+    warm_memory_use(NULL);
     host_close(&s->host);
     request_history_destroy(s->history);
     metrics_destroy(s->metrics);

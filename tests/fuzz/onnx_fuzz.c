@@ -32,7 +32,8 @@ static bool make_inputs(const Graph *g, Arena *a, Tensor *out) {
 }
 
 static void run(const Graph *g, Arena *a) {
-    InterpLimits limits = {RUN_BYTES, RUN_ROUNDS, RUN_MACS};
+    InterpLimits limits = {
+        .max_bytes = RUN_BYTES, .max_iterations = RUN_ROUNDS, .max_macs = RUN_MACS};
     ShapedGraph *s = NULL;
     Tensor      *in = arena_try_new(a, Tensor, g->n_inputs);
     Tensor      *types = arena_try_new(a, Tensor, g->n_inputs);

@@ -59,7 +59,8 @@ static Err load_and_run(const char *file) {
         e = arena_init(&a, (size_t)1 << 36);
         if (e == ERR_OK) e = run_memory_init(&space, &t.program, 1);
         if (e == ERR_OK) out = arena_try_new(&a, Tensor, s.model.graph->n_outputs);
-        t.program.limits = (InterpLimits){256 << 20, 1000, 100000000};
+        t.program.limits =
+            (InterpLimits){.max_bytes = 256 << 20, .max_iterations = 1000, .max_macs = 100000000};
         if (out != NULL) e = program_run(&t.program, &space, NULL, t.inputs, &a, out);
         run_memory_finish(&space);
         arena_finish(&a);

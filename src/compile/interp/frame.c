@@ -11,7 +11,7 @@
 #include "compile/step.h"
 #include "model/work.h"
 
-enum { PAY_STEP = 65536, MAPPED_MIN = VALUE_BLOCK_MAX, RECORD = 64 };  // bytes
+enum { PAY_STEP = 65536, MAPPED_MIN = VALUE_BLOCK_MAX, RECORD = 64, PAGE = 4096 };  // bytes
 
 // Runs with fewer bytes use the heap alone: most runs have few small values.
 enum { POOLED_FROM = 4 << 20 };
@@ -85,26 +85,17 @@ static size_t slot_cost(size_t room) { return room + RECORD + 2 * sizeof(size_t)
 
 static Err no_memory(size_t bytes) { return err_set(ERR_LIMIT, "no memory for %zu bytes", bytes); }
 
-// The bytes of the kept mapping that the value will use, which are paid; 0: the value is paid.
-static Err pay_mapped(InterpState *m, size_t room, size_t *kept) {
-    *kept = value_pool_large(m->pool, room);
-    if (*kept > 0 && try_take(m, slot_cost(0))) return ERR_OK;
-    if (*kept > 0) interp_give(m, value_pool_trim(m->pool));
-    *kept = 0;
-    return interp_take(m, slot_cost(room));
-}
-
-static Err alloc_mapped(InterpState *m, size_t bytes, size_t room, ValueBuf **out) {
-    size_t kept = 0, got = room;
-    TRY(pay_mapped(m, room, &kept));
+static Err alloc_mapped(InterpState *m, size_t bytes, size_t need, ValueBuf **out) {
+    size_t room = (need / PAGE + 1) * PAGE;
+    TRY(interp_take(m, slot_cost(room)));
     ValueBuf *b = malloc(sizeof *b);
-    void     *data = b != NULL ? value_pool_map(m->pool, &got) : NULL;
+    void     *data = b != NULL ? value_map(room) : NULL;
     if (data == NULL) {
         free(b);
-        interp_give(m, slot_cost(kept > 0 ? 0 : room));
+        interp_give(m, slot_cost(room));
         return no_memory(bytes);
     }
-    *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = got, .data = data, .mapped = true};
+    *b = (ValueBuf){.refs = 1, .bytes = bytes, .room = room, .data = data, .mapped = true};
     *out = b;
     return ERR_OK;
 }
@@ -169,7 +160,7 @@ static size_t buf_free(InterpState *m, ValueBuf *b) {
     poison_fill(b->data, b->bytes);
     if (b->slab != NULL) return value_slab_give(b->slab, b, m != NULL);
     size_t back = slot_cost(b->room);
-    if (b->mapped) back -= b->room - value_pool_unmap(m != NULL ? m->pool : NULL, b->data, b->room);
+    if (b->mapped) value_unmap(b->data, b->room);
     free(b);
     return back;
 }

@@ -39,7 +39,7 @@ static Err run_in_arenas(InterpState *m, const ShapedGraph *s, const Tensor *inp
 Err interp_run(const ShapedGraph *s, const Tensor *inputs, const InterpLimits *limits,
                Arena *out_arena, Tensor *outputs) {
     Arena       scratch = {0}, keep = {0};
-    Budget      budget = {.most = limits->max_bytes};
+    Budget      budget = {.setting = limits->setting, .most = limits->max_bytes};
     ValuePool   pool = {0};
     InterpState m = {
         .limits = *limits, .budget = &budget, .scratch = &scratch, .keep = &keep, .pool = &pool};

@@ -5,9 +5,10 @@
 #include "model/shaped_graph.h"
 
 typedef struct InterpLimits {
-    size_t   max_bytes;       // of live intermediate values and temporaries; 0: no limit
-    uint64_t max_iterations;  // iterations of all loops together; 0: no limit
-    int64_t  max_macs;        // multiply-accumulates of the whole run; 0: no limit
+    size_t      max_bytes;       // of live intermediate values and temporaries; 0: no limit
+    const char *setting;         // that max_bytes comes from, for messages; NULL: none
+    uint64_t    max_iterations;  // iterations of all loops together; 0: no limit
+    int64_t     max_macs;        // multiply-accumulates of the whole run; 0: no limit
 } InterpLimits;
 
 // Inputs and outputs are in the graph's order; output data lives in out_arena. Errors name the

@@ -6,9 +6,10 @@
 
 #include "base/err.h"
 #include "base/memory_map.h"
+#include "base/warm_memory.h"
 #include "base/work_stop.h"
 
-enum { LEAST = 128, HUGE_MIN = 4 << 20, KEPT_MAX = 16 << 20, PIECE = 1 << 18 };  // bytes
+enum { LEAST = 128, HUGE_MIN = 4 << 20, PIECE = 1 << 18 };  // bytes
 
 struct ValueSlab {
     ValuePool *pool;
@@ -131,53 +132,30 @@ size_t value_slab_give(ValueSlab *s, void *block, bool keep) {
     return VALUE_SLAB;
 }
 
-size_t value_pool_large(const ValuePool *p, size_t room) {
-    return p != NULL && p->large_bytes >= room && p->large_bytes / 2 <= room ? p->large_bytes : 0;
-}
-
 static void clear(char *data, size_t bytes) {
     for (size_t at = 0; at < bytes && !work_stopped(); at += PIECE)
         memset(data + at, 0, bytes - at < PIECE ? bytes - at : PIECE);
 }
 
 // Huge pages: fewer page faults.
-void *value_pool_map(ValuePool *p, size_t *room) {
-    if (value_pool_large(p, *room) > 0) {
-        void *kept = p->large;
-        clear(kept, *room);
-        *room = p->large_bytes;
-        p->large = NULL;
-        p->large_bytes = 0;
-        return kept;
+void *value_map(size_t room) {
+    void *data = warm_memory_take(room);
+    if (data != NULL) {
+        clear(data, room);
+        return data;
     }
-    void *data = memory_map_make(*room);
-    if (data != NULL && *room >= HUGE_MIN) (void)madvise(data, *room, MADV_HUGEPAGE);
+    data = memory_map_make(room);
+    if (data != NULL && room >= HUGE_MIN) (void)madvise(data, room, MADV_HUGEPAGE);
     return data;
 }
 
-static size_t drop_large(ValuePool *p) {
-    size_t bytes = p->large_bytes;
-    if (bytes > 0) memory_map_drop(p->large, bytes);
-    p->large = NULL;
-    p->large_bytes = 0;
-    return bytes;
-}
-
-size_t value_pool_unmap(ValuePool *p, void *data, size_t room) {
-    if (p == NULL || room > KEPT_MAX) {
-        memory_map_drop(data, room);
-        return room;
-    }
-    size_t gone = drop_large(p);
-    p->large = data;
-    p->large_bytes = room;
-    return gone;
+void value_unmap(void *data, size_t room) {
+    if (!warm_memory_give(data, room)) memory_map_drop(data, room);
 }
 
 size_t value_pool_trim(ValuePool *p) {
-    size_t gone = drop_large(p);
-    if (p->spare == NULL) return gone;
+    if (p->spare == NULL) return 0;
     drop_slab(p->spare);
     p->spare = NULL;
-    return gone + VALUE_SLAB;
+    return VALUE_SLAB;
 }

@@ -18,8 +18,6 @@ typedef struct ValueSlab ValueSlab;
 typedef struct ValuePool {           // zeroed: empty
     ValueSlab *open[VALUE_CLASSES];  // slabs with free blocks, by size of the blocks
     ValueSlab *spare;                // without blocks in use
-    void      *large;                // a mapping kept for the next value of its size
-    size_t     large_bytes;
 } ValuePool;
 
 // A block, zeroed, of at least that many bytes, at most VALUE_BLOCK_MAX; aligned to 64. NULL: there
@@ -29,12 +27,10 @@ bool  value_pool_add(ValuePool *p);  // false: the system has no memory
 // Returns the bytes that went back to the system: the pool keeps one slab if `keep`.
 size_t value_slab_give(ValueSlab *s, void *block, bool keep);
 
-// Memory of its own for a large value, zeroed; NULL: the system has none. `*room` is its size in
-// and out: a kept mapping may be larger.
-void *value_pool_map(ValuePool *p, size_t *room);
-// Returns the bytes that went back to the system; NULL: of no pool.
-size_t value_pool_unmap(ValuePool *p, void *data, size_t room);
-size_t value_pool_large(const ValuePool *p, size_t room);  // of the mapping kept for it; 0: none
+// Memory of its own for a large value, zeroed, of a multiple of the page size; NULL: the system has
+// none. A run that is told to stop may get memory that is not.
+void *value_map(size_t room);
+void  value_unmap(void *data, size_t room);
 
 // Returns memory that no value uses to the system; its size.
 size_t value_pool_trim(ValuePool *p);

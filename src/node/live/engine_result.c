@@ -86,7 +86,9 @@ static void say_answer(const NodeLive *l, ExecContext *p, const Block *b) {
     a->timing.late_cause = why;
     if (e != ERR_OK) say_failed(p, a);
     live_guard_close(p);
+    WorkFlag *before = work_stop_watch(&p->mem.stop);  // outputs are copied: that pauses too
     p->ask.done(p->ask.self, a);
+    (void)work_stop_watch(before);
     run_memory_release(&p->mem);
     say_released(&p->ask);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
+#include "base/warm_memory.h"
 #include "base/sync.h"
 #include "node/live/live_int.h"
 
@@ -67,6 +68,7 @@ static void return_memory(NodeLive *l) {
     bool more = atomic_exchange(&l->freed, false);
     if (l->trims && !more) (void)malloc_trim(0);
     l->trims = more;
+    warm_memory_age();
 }
 
 // Timer thread: sleeps until the next wake-up, or until budget, counters and watchdog are due.

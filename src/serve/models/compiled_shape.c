@@ -126,6 +126,7 @@ Err compiled_shape_compile(CompiledShape *cs, const Tensor *shapes) {
                             (WeightWidth)config_word("weights", mv->info.config->set.weights),
                         .shapes = shapes,
                         .max_bytes = own < room ? own : room,
+                        .setting = own < room ? "buffered_mb" : "memory_mb",
                         .budget = mv->loading ? NULL : &mv->info.memory,
                         .run_bytes = (uint64_t)mv->info.config->set.request_mb << 20,
                         .max_output = (uint64_t)mv->from->serve.response_mb << 20,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/coroutine.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -20,14 +21,23 @@ typedef struct JsonWriter {
 
 enum { STEP = 4096, NUMBER_NS = 30, TEXT_NS = 10 };
 
+static Err no_room(const Arena *a, size_t more, size_t all) {
+    const Budget *full = budget_short(a->budget, more);
+    if (full == NULL || full->setting == NULL)
+        return err_set(ERR_LIMIT, "out of memory for a response of %zu bytes", all);
+    return err_set(ERR_LIMIT,
+                   "the response needs %zu more bytes; %zu of the %zu that `%s` allows are in use",
+                   more, budget_used(full), full->most, full->setting);
+}
+
 static Err room(JsonWriter *p, size_t bytes) {
     if ((size_t)(p->end - p->at) >= bytes) return ERR_OK;
     size_t used = (size_t)(p->at - p->begin), have = (size_t)(p->end - p->begin);
     size_t more = bytes + (have > STEP ? have : STEP);
-    if (used > p->most) return err_set(ERR_LIMIT, "response exceeds %zu bytes", p->most);
+    if (used > p->most)
+        return err_set(ERR_LIMIT, "response exceeds %zu bytes (`response_mb`)", p->most);
     char *next = arena_try(p->a, more, 1, 1);
-    if (next == NULL)
-        return err_set(ERR_LIMIT, "out of memory for a response of %zu bytes", have + more);
+    if (next == NULL) return no_room(p->a, more, have + more);
     if (p->begin == NULL) p->begin = p->at = p->end = next;
     CHECK(next == p->end);
     p->end += more;
@@ -247,7 +257,7 @@ static Err put_answer(JsonWriter *p, const InferResponse *r) {
 // Elements of BYTES, each after its 4-byte length.
 static Err pack(const Tensor *t, size_t bytes, Arena *a, void **out) {
     char *p = arena_try(a, bytes, 1, 1);
-    if (p == NULL) return err_set(ERR_LIMIT, "out of memory for %zu bytes of an output", bytes);
+    if (p == NULL) return no_room(a, bytes, bytes);
     *out = p;
     for (int64_t i = 0; i < tensor_count(t); i++) {
         Str      s = ((const Str *)t->data)[i];

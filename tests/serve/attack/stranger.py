@@ -2,6 +2,7 @@
 
 As in neighbour.py the neighbour keeps its target, no response is a failure of the server, and memory comes back.
 """
+import contextlib
 import gzip
 import itertools
 import json
@@ -16,11 +17,12 @@ import numpy as np
 
 import attacks
 import h2
+import stranger_graphs  # pylint: disable=unused-import  # adds graphs
 import tenants as t
 from attacks import YES, Attack, Sink, flood
 from client import Connection, document, f32, grpc_request, http_request, i64, post, scalar, strings
 from harness import Failed, check
-from neighbour import attacked, run
+from neighbour import played, run
 
 known = len(attacks.ATTACKS)
 GOOD = ("echo_f", {"x": f32(1)})
@@ -247,12 +249,99 @@ ODD = [*(one_input(x) for x in ("1e400", "-1e400", "1" * 100_000, "0." + "1" * 1
 flood(8, "odd JSON", ODD, threads=4, good=GOOD)
 
 
+flood(1, "operators over shapes that are inputs", [
+    ("eye_of_shape", {"s": i64(9000, 9000)}), ("eye_of_shape", {"s": i64(30000, 30000)}),
+    ("trilu_of_shape", {"s": i64(5000, 5000), "d": scalar(2**62)}), ("trilu_of_shape", {"s": i64(5000, 5000), "d": scalar(-2**63)}),
+    ("unique_of_shape", {"s": i64(20_000_000)}), ("text_of_shape", {"s": i64(2_000_000)}), ("text_of_shape", {"s": i64(10_000_000)}),
+    ("dft_of_shape", {"s": i64(1, 4_194_301, 1)}), ("det_of_shape", {"s": i64(1500, 1500)}),
+    ("gather_str", {"x": strings("a" * 1_000_000), "i": np.zeros(100_000, np.int64)}),
+    ("gather_str", {"x": strings("a" * 1_000_000), "i": np.zeros(150, np.int64)}),
+    ("loops_and_scan", {"m": scalar(2**62), "go": YES, "v": ones(4), "rows": ones(1000, 4), "c": YES})], threads=6, good=GOOD)
+
+
+def cache(batch, new, past, lengths, total):
+    return "caches", {**{n: ones(batch, new, 64) for n in "qkv"}, **{n: ones(batch, 4, past, 16) for n in ("pk", "pv")},
+                      "len": np.array(lengths, np.int32), "total": np.array(total, np.int32)}
+
+
+flood(8, "lengths of caches", [
+    cache(1, 1, 8, [-1], 9), cache(1, 1, 8, [-2**31], 0), cache(1, 1, 8, [8], 2**31 - 1), cache(2, 1, 8, [3, 99999], 9), cache(1, 4, 0, [3], 4),
+    cache(1, 1, 8, [7, 7], 8), cache(1, 1, 8, [7], -5), cache(1, 1, 8, [2**31 - 1], 9), cache(1, 1000, 16, [999], 1000), cache(2, 1, 20000, [20000] * 2, 20001)],
+    threads=4, good=GOOD)
+
+
+def many_models(player, k):
+    asks = [http_request(f"small_{i}", {"x": ones(1 + i % 3, 16)}) for i in range(30)]
+    with Connection(player.server) as c:
+        for n in itertools.count(k):
+            if player.over():
+                return
+            status, _, text = c.ask(asks[n % 30], keep=300)
+            player.note(status, text)
+
+
+def table_references(player, _):
+    """Heads of one entry of the table and 3,000 references to it."""
+    block = b"\x40\x01a\x7f" + h2.varint(4000 - 127) + b"b" * 4000 + b"\xbe" * 3000
+    with h2.H2(player.server, timeout=2, settings=((1, 4096),)) as c:
+        player.note("opened")
+        for stream in range(1, 400, 2):
+            if player.over() or not c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, block)) or c.closed or c.goaway is not None:
+                break
+            c.s.settimeout(0.005)
+            while c.read() is not None:
+                pass
+    player.note("closed")
+
+
+def slow_pages(player, _):
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(Connection(player.server, timeout=0.02, receive=2304, port="metrics")) for _ in range(100)]
+        for c in held:
+            c.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+        while not player.over():
+            for c in held:
+                with contextlib.suppress(OSError):
+                    player.note("bytes" if c.s.recv(10) else "closed")
+                if player.over():
+                    return
+
+
+def cut_short(player, _):
+    ask = http_request("echo_f", {"x": ones(6_000_000)})
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", player.server.ports["http"]), timeout=2) as s:
+        s.sendall(ask[:-10])
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    player.note("closed")
+
+
+Attack(7, "30 models, 64 clients", many_models, 64, GOOD)
+Attack(9, "references to a table of heads", table_references, 8, GOOD)
+Attack(5, "pages of metrics read slowly", slow_pages, 1, GOOD)
+Attack(9, "uploads cut short", cut_short, 8, GOOD)
+
+
+def refusals(outcome):
+    """A refusal for want of memory names the setting."""
+    for status in ("413", "503"):
+        text = outcome.seen.get(status, (0, ""))[1]
+        check("`" in text or "memory" not in text and status == "503" or not text, f"{status} names no setting: {text}")
+
+
+def returned(tenants, attack):
+    """Memory of bodies comes back by itself: no request is sent meanwhile."""
+    def then(outcome):
+        refusals(outcome)
+        t.settled(tenants.server, outcome.idle, slack=96 << 20 if attack.name == "uploads cut short" else 128 << 20, seconds=30)
+    return played(tenants, attack, then).told()
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     wanted = sys.argv[1:]
     chosen = [a for a in attacks.ATTACKS[known:] if not wanted or a.name in wanted]
     tenants = t.Tenants()
-    failed = [a.name for a in chosen if not run(tenants, a.row, a.name, lambda x, a=a: attacked(x, a))]
+    failed = [a.name for a in chosen if not run(tenants, a.row, a.name, lambda x, a=a: returned(x, a))]
     said = tenants.server.said()
     try:
         tenants.stop()
