@@ -45,6 +45,44 @@ static bool add_byte_pool(Ir *ir, const Node *n, const SlidingWindow *w) {
     return true;
 }
 
+// The window of dimensions [from, to).
+static SlidingWindow window_part(const SlidingWindow *w, int32_t from, int32_t to) {
+    SlidingWindow p = {.rank = to - from};
+    for (int32_t i = from; i < to; i++) {
+        p.in[i - from] = w->in[i], p.out[i - from] = w->out[i];
+        p.kernel[i - from] = w->kernel[i], p.stride[i - from] = w->stride[i];
+        p.dilation[i - from] = w->dilation[i], p.pad[i - from] = w->pad[i];
+        p.pad_end[i - from] = w->pad_end[i];
+    }
+    return p;
+}
+
+// A volume: each plane is pooled, then the results along the depth, a plane as one row.
+static bool add_volume_pool(Ir *ir, const Node *n, const SlidingWindow *w, PoolKind kind) {
+    const Tensor *x = lower_type(ir, n, 0);
+    Pool          flat, deep;
+    SlidingWindow sides = window_part(w, 1, 3), depth = window_part(w, 0, 2);
+    Tensor        between = *x;
+    between.dims[3] = w->out[1], between.dims[4] = w->out[2];
+    depth.in[1] = depth.out[1] = w->out[1] * w->out[2];
+    depth.kernel[1] = depth.stride[1] = depth.dilation[1] = 1;
+    depth.pad[1] = depth.pad_end[1] = 0;
+    if (!spec_dim_fits(w->in[0]) || tensor_count(&between) > INT32_MAX) return false;
+    if (!pool_spec(ir, n, &sides, kind, &flat) || !pool_spec(ir, n, &depth, kind, &deep))
+        return false;
+    flat.planes = (uint32_t)w->in[0];
+    Pool *spec = arena_new(ir->arena, Pool, 1);
+    *spec = flat;
+    uint32_t x_in = lower_in(ir, n, 0);
+    uint32_t mid = ir_computed(ir, ir->values[x_in].name, between);
+    IrLayer *l = ir_layer(ir, IR_POOL, n, 1, 1);
+    l->in[0] = x_in;
+    l->out[0] = mid;
+    l->spec = spec;
+    lower_add(ir, n, 0, IR_POOL, 1, &deep, sizeof deep)->in[0] = mid;
+    return true;
+}
+
 bool lower_pool(Ir *ir, const Node *n) {
     const DType   t = lower_type(ir, n, 0)->dtype;
     SlidingWindow w;
@@ -52,7 +90,9 @@ bool lower_pool(Ir *ir, const Node *n) {
     if (sliding_window_read(n, lower_type(ir, n, 0), NULL, &w) != ERR_OK) return false;
     if (n->op == OP_MaxPool && (t == DT_U8 || t == DT_I8)) return add_byte_pool(ir, n, &w);
     if (t != DT_F32) return false;
-    return add_pool(ir, n, &w, n->op == OP_MaxPool ? POOL_MAX : POOL_AVERAGE);
+    const PoolKind kind = n->op == OP_MaxPool ? POOL_MAX : POOL_AVERAGE;
+    if (w.rank == 3) return add_volume_pool(ir, n, &w, kind);
+    return add_pool(ir, n, &w, kind);
 }
 
 bool lower_pool_global(Ir *ir, const Node *n) {
