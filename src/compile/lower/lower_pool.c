@@ -1,6 +1,6 @@
 // Pooling and resizing of images.
-#include "compile/lower/lower.h"
 #include "compile/interp/run_ops.h"
+#include "compile/lower/lower.h"
 #include "compile/spec.h"
 #include "kernel/pool.h"
 #include "kernel/resample.h"
@@ -101,6 +101,71 @@ bool lower_pool_global(Ir *ir, const Node *n) {
     if (!lower_is_float(ir, n, 0) || x->rank < 3) return false;
     sliding_window_whole(x, &w);
     return add_pool(ir, n, &w, n->op == OP_GlobalMaxPool ? POOL_MAX : POOL_AVERAGE);
+}
+
+static uint32_t add_expr(Ir *ir, const Node *n, Tensor type, const Expr *e) {
+    uint32_t out = ir_computed(ir, n->name, type);
+    IrLayer *l = ir_layer(ir, IR_ELEMENTWISE, n, 0, 1);
+    l->out[0] = out;
+    l->expr = *e;
+    return out;
+}
+
+// The mean of the squares over `size` channels; the channels are the rows of one image.
+static uint32_t mean_square(Ir *ir, const Node *n, uint32_t size) {
+    const Tensor *x = lower_type(ir, n, 0);
+    Tensor        image = {.dtype = DT_F32, .rank = 4, .dims = {x->dims[0], 1, x->dims[1], 1}};
+    for (int32_t i = 2; i < x->rank; i++) image.dims[3] *= x->dims[i];
+    Pool p = {.kind = POOL_AVERAGE, .count_pad = true};
+    p.shape = (ConvShape){.n = (uint32_t)x->dims[0], .ic = 1, .oc = 1, .groups = 1};
+    p.shape.ih = p.shape.oh = (uint32_t)x->dims[1];
+    p.shape.iw = p.shape.ow = (uint32_t)image.dims[3];
+    p.shape.kh = size;
+    p.shape.kw = p.shape.sh = p.shape.sw = p.shape.dh = p.shape.dw = 1;
+    p.shape.pt = (size - 1) / 2, p.pb = size / 2;
+    Expr square = {.n_args = 1, .args = {lower_in(ir, n, 0)}};
+    expr_step(&square, (ExprStep){.op = EWISE_SQUARE, .a = EXPR_ARG(0)});
+    uint32_t squares = lower_reshaped(ir, n, add_expr(ir, n, *x, &square), image);
+    uint32_t mean = ir_computed(ir, n->name, image);
+    IrLayer *l = ir_layer(ir, IR_POOL, n, 1, 1);
+    Pool    *own = arena_new(ir->arena, Pool, 1);
+    *own = p;
+    l->in[0] = squares;
+    l->out[0] = mean;
+    l->spec = own;
+    return lower_reshaped(ir, n, mean, *x);
+}
+
+// x / (bias + alpha mean)^beta. The usual beta of 3/4 is two square roots.
+bool lower_lrn(Ir *ir, const Node *n) {
+    const Tensor *x = lower_type(ir, n, 0);
+    int64_t       size = attr_int(n, "size", 1);
+    float         beta = attr_float(n, "beta", 0.75f);
+    if (!lower_is_float(ir, n, 0) || x->rank < 3 || tensor_count(x) > INT32_MAX) return false;
+    for (int32_t i = 0; i < x->rank; i++)
+        if (!spec_dim_fits(x->dims[i])) return false;
+    if (!spec_dim_fits(size) || !spec_dim_fits(tensor_count(x) / x->dims[0] / x->dims[1]))
+        return false;
+    Tensor power = {.dtype = DT_F32};
+    if (tensor_alloc(&power, ir->arena) != ERR_OK) return false;
+    *(float *)power.data = beta;
+    uint32_t mean = mean_square(ir, n, (uint32_t)size);
+    Expr     e = {.n_args = 2, .args = {lower_in(ir, n, 0), mean}};
+    expr_step(&e, (ExprStep){.op = EWISE_AFFINE,
+                             .a = EXPR_ARG(1),
+                             .p = attr_float(n, "alpha", 1e-4f),
+                             .q = attr_float(n, "bias", 1)});
+    if (beta == 0.75f) {
+        expr_step(&e, (ExprStep){.op = EWISE_SQRT, .a = 0});
+        expr_step(&e, (ExprStep){.op = EWISE_SQRT, .a = 1});
+        expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = 1, .b = 2});
+    } else {
+        e.args[e.n_args++] = ir_const(ir, n->name, power);
+        expr_step(&e, (ExprStep){.op = EWISE_POW, .a = 0, .b = EXPR_ARG(2)});
+    }
+    expr_step(&e, (ExprStep){.op = EWISE_DIV, .a = EXPR_ARG(0), .b = expr_result(&e)});
+    lower_add(ir, n, 0, IR_ELEMENTWISE, 0, NULL, 0)->expr = e;
+    return true;
 }
 
 // Resizes height and width by tables of taps; batch and channels must keep their size.
