@@ -1,6 +1,6 @@
 // What does a run cost beyond its kernels? A network of 16-64-4 (or another file): time of a run in
 // the caller's thread and of a request through the live engine, against its kernels alone.
-// bench_run_cost [FILE.onnx] [RUNS]
+// bench_run_cost [FILE.onnx] [RUNS] [steps]; with the third argument each kernel's time is printed.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,10 +87,15 @@ static double kernel_us(Subject *s, uint32_t layer) {
     return least;
 }
 
-static double kernels_us(Subject *s) {
+static double kernels_us(Subject *s, bool print) {
     double all = 0;
     program_begin(&s->program, &s->mem, s->inputs);
-    for (uint32_t l = 0; l < s->program.n_steps; l++) all += kernel_us(s, l);
+    for (uint32_t l = 0; l < s->program.n_steps; l++) {
+        const Step *step = &s->program.steps[l];
+        double      us = kernel_us(s, l);
+        if (print) printf("%9.2f us  %-16s %s\n", us, step->kind->name, step->name);
+        all += us;
+    }
     return all;
 }
 
@@ -158,10 +163,10 @@ static Err tell(const char *what, Subject *s, double *us, double kernels) {
     return ERR_OK;
 }
 
-static Err bench(Subject *s, const char *file) {
+static Err bench(Subject *s, const char *file, bool steps) {
     Engine e = {0};
     TRY(prepare(s, file));
-    double *us = arena_new(&s->arena, double, s->runs), kernels = kernels_us(s);
+    double *us = arena_new(&s->arena, double, s->runs), kernels = kernels_us(s, steps);
     printf("%-22s %8s %8s %8s %12s\n", "[us]", "least", "p50", "p90", "p50 - kernels");
     printf("%-22s %8.2f\n", "kernels", kernels);
     TRY(run_us(s, us));
@@ -177,7 +182,7 @@ int main(int argc, char **argv) {
     static Subject s;
     long           n = argc > 2 ? strtol(argv[2], NULL, 10) : RUNS;
     s.runs = n >= BATCH && n <= 10000000 ? (uint32_t)n : RUNS;
-    Err e = bench(&s, argc > 1 ? argv[1] : NULL);
+    Err e = bench(&s, argc > 1 ? argv[1] : NULL, argc > 3);
     if (e != ERR_OK) (void)fprintf(stderr, "bench_run_cost: %s\n", err_why());
     return e != ERR_OK;
 }

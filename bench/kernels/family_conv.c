@@ -64,8 +64,8 @@ static uint32_t tasks_conv(const Bench *b, const Job *j, const Version *v) {
 static void make_conv(const Bench *b, const void *of, Job *j) {
     const ConvRow *r = of;
     uint32_t       lanes = b->isa->lanes, out = (r->size + 2 * r->pad - r->k) / r->stride + 1;
-    ConvShape      s = {1,    r->ic,     r->size,   r->size, r->oc, out,    out,    r->k,
-                        r->k, r->stride, r->stride, 1,       1,     r->pad, r->pad, 1};
+    ConvShape      s = {1,         r->ic,     r->size, r->size, r->oc,  out,    out, r->k,   r->k,
+                        r->stride, r->stride, 1,       1,       r->pad, r->pad, 1,   .id = 0};
     size_t         in = (size_t)(r->ic + lanes - 1) / lanes * lanes * r->size * r->size;
     size_t         columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
     float         *packed = job_numbers(j, conv_pack_bytes(&s, b->isa, r->plain) / sizeof(float));

@@ -27,8 +27,8 @@ static uint32_t tasks_deconv(const Bench *b, const Job *j, const Version *v) {
 static void make_deconv(const Bench *b, const void *of, Job *j) {
     const DeconvRow *r = of;
     uint32_t         lanes = b->isa->lanes, out = (r->size - 1) * r->stride + r->k - 2 * r->pad;
-    ConvShape        s = {1,    r->ic,     r->size,   r->size, r->oc, out,    out,    r->k,
-                          r->k, r->stride, r->stride, 1,       1,     r->pad, r->pad, 1};
+    ConvShape        s = {1,         r->ic,     r->size, r->size, r->oc,  out,    out, r->k,   r->k,
+                          r->stride, r->stride, 1,       1,       r->pad, r->pad, 1,   .id = 0};
     size_t           columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
     size_t           in = (size_t)(r->ic + lanes - 1) / lanes * lanes * r->size * r->size;
     j->flops = 2.0 * r->size * r->size * r->oc * r->ic * r->k * r->k;

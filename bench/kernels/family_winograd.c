@@ -50,7 +50,7 @@ static uint32_t tasks_winograd(const Bench *b, const Job *j, const Version *v) {
 static void make_winograd(const Bench *b, const void *of, Job *j) {
     const WinogradRow *r = of;
     uint32_t           lanes = b->isa->lanes, n = r->size;
-    ConvShape          s = {1, r->ic, n, n, r->oc, n, n, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+    ConvShape          s = {1, r->ic, n, n, r->oc, n, n, 3, 3, 1, 1, 1, 1, 1, 1, 1, .id = 0};
     size_t             in = (size_t)(r->ic + lanes - 1) / lanes * lanes * n * n;
     size_t             columns = (size_t)(r->oc + lanes - 1) / lanes * lanes;
     const float       *weights = job_numbers(j, (size_t)r->oc * r->ic * 9);

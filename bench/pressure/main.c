@@ -107,8 +107,8 @@ static Traffic conv_moved(void *self, const Version *v, uint32_t parts) {
 
 static TuneLayer make_conv(Layer *l, const Row *r) {
     uint32_t  pad = r->kernel / 2, size = r->size, lanes = l->isa->lanes, n = 0;
-    ConvShape s = {1,         r->in, size, size, r->out, size, size, r->kernel,
-                   r->kernel, 1,     1,    1,    1,      pad,  pad,  1};
+    ConvShape s = {1, r->in, size, size, r->out, size, size, r->kernel, r->kernel,
+                   1, 1,     1,    1,    pad,    pad,  1,    .id = 0};
     size_t    area = (size_t)size * size, taps = (size_t)r->kernel * r->kernel, scratch = 0;
     Version  *all = arena_new(l->arena, Version, VERSIONS_MAX);
     l->weights = numbers(l->arena, (size_t)r->in * r->out * taps);

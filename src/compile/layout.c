@@ -116,8 +116,8 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
     case IR_CONV:
     case IR_DEPTHWISE:
     case IR_DECONV:
-    case IR_POOL:
     case IR_RESIZE: return LAYOUT_BLOCKED;
+    case IR_POOL: return ((const Pool *)l->spec)->shape.ic == 1 ? LAYOUT_PLAIN : LAYOUT_BLOCKED;
     case IR_INT8_CONV:
     case IR_INT8_DEPTHWISE:
     case IR_INT8_POOL: return LAYOUT_PIXELS;

@@ -14,6 +14,7 @@ static uint32_t groups_together(const ConvShape *s, uint32_t lanes) {
 }
 
 static bool is_padded(const ConvShape *s) {
+    if (s->kd > 0 && (s->pf > 0 || (s->od - 1) * s->sd + (s->kd - 1) * s->dd >= s->id)) return true;
     return s->pt > 0 || s->pl > 0 || (s->oh - 1) * s->sh + (s->kh - 1) * s->dh >= s->ih ||
            (s->ow - 1) * s->sw + (s->kw - 1) * s->dw >= s->iw;
 }
@@ -27,25 +28,28 @@ static void plan_channels(ConvPlan *p, const ConvShape *s, const Version *v) {
     p->blocks = p->ic / p->block;
     p->rest = p->ic % p->block;
     p->vecs = ceil_div(p->oc, p->lanes);
-    p->block_weights = (size_t)s->kh * s->kw * p->block * p->lanes;
-    p->panel = (size_t)s->kh * s->kw * p->ic * p->lanes;
+    p->planes = max_u32(s->kd, 1);
+    p->taps = p->planes * s->kh * s->kw;
+    p->block_weights = (size_t)p->taps * p->block * p->lanes;
+    p->panel = (size_t)p->taps * p->ic * p->lanes;
 }
 
 static void plan_terms(ConvPlan *p, const ConvShape *s) {
     bool joined = s->dw == 1 || s->kw == 1;  // the taps of a kernel row are contiguous
-    p->row_terms = joined ? s->kh : s->kh * s->kw;
+    p->row_terms = joined ? p->planes * s->kh : p->taps;
     p->term_depth = joined ? s->kw * p->block : p->block;
     p->n_terms = p->blocks * p->row_terms;
-    p->n_tails = p->rest > 0 ? s->kh * s->kw : 0;
+    p->n_tails = p->rest > 0 ? p->taps : 0;
     p->tail_depth = p->rest;
 }
 
 static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
-    size_t plane = (size_t)s->ih * s->iw * p->block;
+    size_t area = (size_t)s->ih * s->iw * p->block, plane = area * max_u32(s->id, 1);
     size_t planes = ceil_div(s->ic, p->block);
     p->staged = (v->pack & CONV_STAGED) != 0 || is_padded(s) || plane * planes > INT32_MAX;
-    p->merged = !p->staged && s->oh * s->ow == 1;
-    p->images = p->merged ? 1 : s->n;
+    p->out_depth = max_u32(s->od, 1);
+    p->merged = !p->staged && s->oh * s->ow * p->out_depth == 1;
+    p->images = p->merged ? 1 : s->n * p->out_depth;
     p->pixels = p->merged ? s->n : s->oh * s->ow;
     p->unit = p->staged ? s->ow : 1;
     p->image_pitch = plane * planes;
@@ -58,8 +62,9 @@ static void plan_rows(ConvPlan *p, const ConvShape *s, const Version *v) {
     p->width = p->staged ? (s->ow - 1) * p->step_x + (s->kw - 1) * s->dw + 1 : s->iw;
     p->height = p->staged ? (p->block_units - 1) * p->step_y + (s->kh - 1) * s->dh + 1 : s->ih;
     p->row_pitch = (size_t)p->width * p->block;
-    p->block_pitch = p->row_pitch * p->height;
-    size_t vec = (size_t)s->oh * s->ow * p->lanes;
+    p->plane_pitch = p->staged ? p->row_pitch * p->height : area * max_u32(s->dd, 1);
+    p->block_pitch = p->staged ? p->plane_pitch * p->planes : plane;
+    size_t vec = (size_t)p->out_depth * s->oh * s->ow * p->lanes;
     p->out_image = vec * ceil_div(s->oc, p->lanes);
     p->row_stride = p->merged ? p->out_image : p->lanes;
     p->vec_stride = vec;
@@ -186,22 +191,21 @@ size_t conv_pack_bytes(const ConvShape *s, const Isa *isa, bool plain) {
 // `first` of group g. Output channels of other joined groups get zeros.
 static void pack_vector(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
                         uint32_t channel, uint32_t tap, const float *weights, float *out) {
-    uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups, taps = s->kh * s->kw;
+    uint32_t ic = s->ic / s->groups, oc = s->oc / s->groups;
     for (uint32_t i = 0; i < p->lanes; i++) {
         uint32_t column = first + i;
         bool     sees = column < p->oc && column / oc == channel / ic;
         size_t   row = (size_t)g * p->oc + column;
-        out[i] = sees ? weights[(row * ic + channel % ic) * taps + tap] : 0;
+        out[i] = sees ? weights[(row * ic + channel % ic) * p->taps + tap] : 0;
     }
 }
 
 // Depth order: blocks of channels, taps, channels of a block.
 static void pack_panel(const ConvShape *s, const ConvPlan *p, uint32_t g, uint32_t first,
                        const float *weights, float *out) {
-    uint32_t taps = s->kh * s->kw;
     for (uint32_t b = 0; b < p->ic; b += p->block) {
         uint32_t channels = p->ic - b < p->block ? p->ic - b : p->block;
-        for (uint32_t tap = 0; tap < taps; tap++)
+        for (uint32_t tap = 0; tap < p->taps; tap++)
             for (uint32_t k = 0; k < channels; k++, out += p->lanes)
                 pack_vector(s, p, g, first, b + k, tap, weights, out);
     }
@@ -283,7 +287,7 @@ static uint32_t rows_of(const Search *r, const ConvPlan *p, size_t bytes) {
         column *= shared > s->sw ? s->sw : shared > 0 ? shared : 1;
         return (uint32_t)(bytes / column);
     }
-    size_t row = column * p->width, halo = (size_t)(s->kh - 1) * s->dh;
+    size_t row = column * p->width * p->planes, halo = (size_t)(s->kh - 1) * s->dh;
     size_t rows = bytes / row;
     return rows > halo ? (uint32_t)((rows - halo) / p->step_y) : 0;
 }
@@ -305,7 +309,7 @@ static uint16_t depth_within(const ConvPlan *p, uint32_t vecs, size_t bytes) {
 
 static void add(const Search *r, Version v, Version *out, uint32_t *n, uint32_t max) {
     ConvPlan p = conv_plan(r->s, &v, r->lanes, r->registers);
-    if (p.tasks > TASKS_MAX) return;
+    if (p.tasks > max_u32(TASKS_MAX, p.images * p.groups)) return;
     v.tile_rows = (uint8_t)p.tile_rows;
     v.tile_vecs = (uint8_t)p.tile_vecs;
     if (p.n_depths == 1) v.depth = 0;

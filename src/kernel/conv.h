@@ -8,7 +8,8 @@
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 
-// Sizes of a 2-D convolution, also used by its relatives (depthwise, transposed, Winograd, pool).
+// Sizes of a convolution, also used by its relatives (depthwise, transposed, Winograd, pool), which
+// have no depth.
 // x [n][ceil(ic / lanes)][ih][iw][lanes], y [n][ceil(oc / lanes)][oh][ow][lanes]. A 1-D
 // convolution has height 1. All sizes are positive; the caller has checked them.
 typedef struct ConvShape {
@@ -16,6 +17,7 @@ typedef struct ConvShape {
     uint32_t kh, kw, sh, sw, dh, dw;  // kernel, stride, dilation
     uint32_t pt, pl;                  // padding at the top and left; oh, ow imply the other sides
     uint32_t groups;
+    uint32_t id, od, kd, sd, dd, pf;  // depth, in front of the height, of 3-D; kd 0: there is none
 } ConvShape;
 
 // Version.pack: a bit set. The other fields of a Version here: rows: per task, output rows if the

@@ -14,13 +14,16 @@ typedef struct ConvPlan {
     uint32_t vecs;            // vectors of output channels per group
     bool     staged;
     bool     merged;          // 1x1-pixel images are treated as the pixels of one image
-    uint32_t images, pixels;  // after merging
+    uint32_t images, pixels;  // after merging; an output plane of a 3-D convolution is an image
+    uint32_t planes, taps;    // kernel planes, elements of the kernel
+    uint32_t out_depth;       // output planes per image of the batch
     uint32_t unit;            // pixels that stay together: an output row if staged, else 1
     uint32_t width, height;   // of a staged block of rows, padding included
     uint32_t step_x, step_y;  // source distance between neighbouring outputs
-    size_t   row_pitch, block_pitch, group_pitch, image_pitch;  // of the source
-    size_t   out_image, row_stride, vec_stride;                 // of y
-    uint32_t row_terms;                                         // terms per block
+    size_t   row_pitch, plane_pitch, block_pitch;  // of the source
+    size_t   group_pitch, image_pitch;             // of x
+    size_t   out_image, row_stride, vec_stride;    // of y
+    uint32_t row_terms;                            // terms per block
     uint32_t n_terms, term_depth;
     uint32_t n_tails, tail_depth;               // terms over `rest`: one per tap
     size_t   block_weights, panel;              // floats per vector: of one block, of all

@@ -21,8 +21,10 @@ typedef struct FusedAttentionShape {
     uint32_t         batch, heads, kv_heads;  // heads is a multiple of kv_heads
     uint32_t         queries, keys, size, v_size;
     AttentionStrides q, k, v, y;
-    bool             k_transposed;    // k is [size][keys]; k.step goes along size
-    AttentionStrides mask;            // mask.step goes along queries
+    bool             k_transposed;  // k is [size][keys]; k.step goes along size
+    AttentionStrides mask;          // mask.step goes along queries
+    bool             chosen;        // a score whose mask is 0 becomes `otherwise`
+    float            otherwise;
     float            scale, softcap;  // softcap 0: none
     bool             causal;          // query i attends to keys up to past + i
     uint32_t         past;
@@ -42,7 +44,7 @@ typedef struct FusedAttention {
     FusedAttentionShape shape;
     Version             version;  // one of fused_attention_versions
     const float        *q, *k, *v;
-    const float        *mask;     // added to the scores; NULL: none
+    const float        *mask;     // added to the scores, unless `chosen`; NULL: none
     const int32_t      *lengths;  // [batch] keys of each sequence, less 1
     float              *y;
 } FusedAttention;

@@ -21,7 +21,7 @@ uint32_t pool_width(const Pool *p) {
 uint32_t pool_tasks(const Pool *p, const Isa *isa) {
     const ConvShape *s = &p->shape;
     const uint32_t   together = channels_per_plane(p, isa->lanes), rows = pool_rows(p, isa->lanes);
-    uint64_t         planes = (uint64_t)s->n * ceil_div(s->ic, together);
+    uint64_t         planes = (uint64_t)s->n * ceil_div(s->ic, together) * max_u32(p->planes, 1);
     return checked_tasks(planes * ceil_div(s->oh, rows));
 }
 

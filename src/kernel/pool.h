@@ -13,6 +13,7 @@ typedef enum PoolKind { POOL_MAX, POOL_AVERAGE } PoolKind;
 // overhang of a window beyond the padding). A maximum propagates NaN.
 typedef struct Pool {
     ConvShape    shape;   // oc == ic; groups is not read
+    uint32_t     planes;  // images per channel, pooled one by one: of a volume; 0 is 1
     uint32_t     pb, pr;  // padding at the bottom and right
     PoolKind     kind;
     bool         count_pad;

@@ -9,7 +9,7 @@ enum { LANES_MAX = 16 };
 
 bool winograd_fits(const ConvShape *s) {
     return s->kh == 3 && s->kw == 3 && s->sh == 1 && s->sw == 1 && s->dh == 1 && s->dw == 1 &&
-           s->groups == 1;
+           s->groups == 1 && s->kd == 0;
 }
 
 static uint32_t tile_side(Algo algo) { return algo == ALGO_WINOGRAD4 ? 6 : 4; }

@@ -15,6 +15,9 @@
 #include "kernel/conv.h"
 #include "kernel/ref/ref_conv.h"
 
+// Tables of shapes omit the depth where there is none.
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 typedef struct ConvCase {
     ConvShape shape;
     float    *x, *w, *bias, *y;  // plain; y is the reference result: sums and bias
@@ -34,21 +37,39 @@ static inline float *conv_case_aligned(size_t n) {
     return x;
 }
 
+// Numbers of one channel of x, of y, and of a filter for one input channel.
+static inline size_t conv_case_in(const ConvShape *s) {
+    return (size_t)(s->kd > 0 ? s->id : 1) * s->ih * s->iw;
+}
+
+static inline size_t conv_case_out(const ConvShape *s) {
+    return (size_t)(s->kd > 0 ? s->od : 1) * s->oh * s->ow;
+}
+
+static inline size_t conv_case_taps(const ConvShape *s) {
+    return (size_t)(s->kd > 0 ? s->kd : 1) * s->kh * s->kw;
+}
+
+// In three dimensions; a depth of 1 if there is none.
 static inline void conv_case_answer(ConvCase *c) {
     const ConvShape *s = &c->shape;
+    const bool       deep = s->kd > 0;
+    const uint32_t   kd = deep ? s->kd : 1, id = deep ? s->id : 1, od = deep ? s->od : 1;
     RefConv          p = {.group = s->groups,
-                          .window = {.rank = 2,
-                                     .in = {s->ih, s->iw},
-                                     .out = {s->oh, s->ow},
-                                     .kernel = {s->kh, s->kw},
-                                     .stride = {s->sh, s->sw},
-                                     .dilation = {s->dh, s->dw},
-                                     .pad = {s->pt, s->pl}}};
-    Tensor x = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->ic, s->ih, s->iw}, .data = c->x};
-    Tensor w = {
-        .dtype = DT_F32, .rank = 4, .dims = {s->oc, s->ic / s->groups, s->kh, s->kw}, .data = c->w};
+                          .window = {.rank = 3,
+                                     .in = {id, s->ih, s->iw},
+                                     .out = {od, s->oh, s->ow},
+                                     .kernel = {kd, s->kh, s->kw},
+                                     .stride = {deep ? s->sd : 1, s->sh, s->sw},
+                                     .dilation = {deep ? s->dd : 1, s->dh, s->dw},
+                                     .pad = {s->pf, s->pt, s->pl}}};
+    Tensor x = {.dtype = DT_F32, .rank = 5, .dims = {s->n, s->ic, id, s->ih, s->iw}, .data = c->x};
+    Tensor w = {.dtype = DT_F32,
+                .rank = 5,
+                .dims = {s->oc, s->ic / s->groups, kd, s->kh, s->kw},
+                .data = c->w};
     Tensor b = {.dtype = DT_F32, .rank = 1, .dims = {s->oc}, .data = c->bias};
-    Tensor y = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->oc, s->oh, s->ow}, .data = c->y};
+    Tensor y = {.dtype = DT_F32, .rank = 5, .dims = {s->n, s->oc, od, s->oh, s->ow}, .data = c->y};
     Arena  a = {0};
     assert_int_equal(arena_init(&a, (size_t)1 << 32), ERR_OK);
     assert_int_equal(ref_conv(&p, &x, &w, &b, &y, &a), ERR_OK);
@@ -58,10 +79,10 @@ static inline void conv_case_answer(ConvCase *c) {
 // Without the reference result.
 static inline ConvCase conv_case_numbered(const ConvShape *s, Rng *r) {
     ConvCase c = {.shape = *s};
-    c.x = conv_case_numbers(r, (size_t)s->n * s->ic * s->ih * s->iw);
-    c.w = conv_case_numbers(r, (size_t)s->oc * s->ic / s->groups * s->kh * s->kw);
+    c.x = conv_case_numbers(r, s->n * s->ic * conv_case_in(s));
+    c.w = conv_case_numbers(r, (size_t)s->oc * s->ic / s->groups * conv_case_taps(s));
     c.bias = conv_case_numbers(r, s->oc);
-    c.y = conv_case_numbers(r, (size_t)s->n * s->oc * s->oh * s->ow);
+    c.y = conv_case_numbers(r, s->n * s->oc * conv_case_out(s));
     return c;
 }
 

@@ -14,7 +14,7 @@ typedef struct Shape {
     bool      plain;
 } Shape;
 
-// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups.
+// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups, then id od kd sd dd pf.
 static const Shape shapes[] = {
     {{1, 16, 5, 7, 24, 5, 7, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
     {{2, 19, 9, 6, 33, 9, 6, 1, 1, 1, 1, 1, 1, 0, 0, 1}, false},
@@ -42,6 +42,14 @@ static const Shape shapes[] = {
     {{1, 3, 12, 12, 12, 8, 8, 3, 3, 1, 1, 2, 2, 0, 0, 1}, true},
     {{1, 3, 21, 23, 24, 11, 12, 7, 7, 2, 2, 1, 1, 3, 3, 1}, false},
     {{1, 9, 2, 2, 10, 5, 6, 2, 2, 1, 1, 1, 1, 2, 3, 1}, false},
+    {{2, 19, 5, 6, 33, 5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1, 4, 4, 3, 1, 1, 1}, false},
+    {{1, 16, 6, 5, 24, 6, 5, 1, 1, 1, 1, 1, 1, 0, 0, 1, 7, 3, 3, 2, 1, 0}, false},
+    {{1, 24, 7, 8, 17, 3, 3, 3, 3, 2, 2, 1, 1, 0, 0, 1, 9, 5, 2, 1, 4, 0}, false},
+    {{2, 40, 4, 4, 20, 2, 2, 1, 1, 2, 2, 1, 1, 0, 0, 1, 5, 3, 1, 2, 1, 0}, false},
+    {{1, 32, 5, 5, 32, 5, 5, 3, 3, 1, 1, 1, 1, 1, 1, 4, 3, 4, 2, 1, 1, 1}, false},
+    {{1, 9, 2, 3, 12, 1, 1, 2, 3, 1, 1, 1, 1, 0, 0, 1, 2, 1, 2, 1, 1, 0}, false},
+    {{2, 3, 9, 8, 16, 5, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1, 6, 6, 3, 1, 1, 1}, true},
+    {{1, 2, 6, 7, 9, 4, 5, 3, 3, 1, 1, 1, 1, 0, 0, 1, 5, 2, 3, 2, 1, 0}, true},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -64,9 +72,9 @@ static Ready ready_new(const Isa *isa, const Shape *shape, const ConvCase *c, Rn
     const ConvShape *s = &shape->s;
     Ready            r = {.isa = isa, .shape = *s, .plain = shape->plain, .c = *c};
     size_t           lanes = isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
-    r.pixels = (size_t)s->oh * s->ow;
+    r.pixels = conv_case_out(s);
     r.n_y = s->n * vecs * r.pixels * lanes;
-    size_t in = (size_t)s->ih * s->iw, block = shape->plain ? 1 : lanes;
+    size_t in = conv_case_in(s), block = shape->plain ? 1 : lanes;
     r.x = conv_case_blocked(c->x, s->n, s->ic, in, block, NAN);
     r.packed = conv_case_aligned(conv_pack_bytes(s, isa, r.plain) / sizeof(float));
     conv_pack(s, isa, r.plain, c->w, r.packed);

@@ -184,6 +184,26 @@ static void a_power_of_one_exponent_is_the_reference(void **state) {
     }
 }
 
+static void a_choice_takes_whole_numbers(void **state) {
+    (void)state;
+    const Isa   *isas[3];
+    const size_t n_isas = isas_here(isas);
+    static float choose[ALL], got[ALL];
+    for (int i = 0; i < ALL; i++) choose[i] = i % 3 == 0 ? 0.0f : 1.0f;
+    const ElementwiseInput in[] = {{numbers, EWISE_CONTIGUOUS}, {choose, EWISE_CONTIGUOUS}};
+    for (size_t s = 0; s < n_isas; s++)
+        for (int unless = 0; unless < 2; unless++) {
+            const uint8_t            op = unless ? EWISE_UNLESS : EWISE_WHERE;
+            const ElementwiseProgram c = {
+                1, 2, {{.op = op, .a = EWISE_ARG, .b = EWISE_ARG + 1, .p = -7}}};
+            isas[s]->ewise_span(&c, in, got, ALL);
+            for (int i = 0; i < ALL; i++) {
+                const float want = (choose[i] != 0) == (unless == 0) ? numbers[i] : -7;
+                assert_memory_equal(&got[i], &want, sizeof want);
+            }
+        }
+}
+
 static float clip(float x, float lo, float hi) {
     const float y = x < lo ? lo : x;
     return y > hi ? hi : y;
@@ -329,8 +349,9 @@ static void operators_have_names(void **state) {
     assert_string_equal(ewise_op_name(EWISE_OPS), "unknown");
     assert_int_equal(ewise_op_operands(EWISE_PRELU), 2);
     assert_int_equal(ewise_op_operands(EWISE_OPS), 0);
-    // Every operator is compared above, rounding to halves in half_convert_test.c.
-    assert_int_equal(COUNT(unary) + COUNT(binary) + 7, EWISE_OPS);
+    // Every operator is compared above, rounding to halves in half_convert_test.c, cubes in
+    // exported_forms_test.c.
+    assert_int_equal(COUNT(unary) + COUNT(binary) + 10, EWISE_OPS);
 }
 
 TEST_MAIN() {
@@ -338,6 +359,7 @@ TEST_MAIN() {
         cmocka_unit_test(each_unary_is_the_reference),
         cmocka_unit_test(each_binary_is_the_reference),
         cmocka_unit_test(a_power_of_one_exponent_is_the_reference),
+        cmocka_unit_test(a_choice_takes_whole_numbers),
         cmocka_unit_test(what_has_no_reference_does_what_it_says),
         cmocka_unit_test(steps_share_registers_over_spans_of_any_length),
         cmocka_unit_test(a_single_step_takes_every_mode),

@@ -93,7 +93,7 @@ static size_t conv_step_pack_bytes(const Step *s, const Version *v) {
 static PackKey conv_pack_key(const Binder *b, const char *form, const OutputChannels *c,
                              const ConvShape *p) {
     PackKey  key = bind_pack_key(b, form, c);
-    uint32_t sizes[] = {p->ic, p->groups, p->kh, p->kw};
+    uint32_t sizes[] = {p->ic, p->groups, p->kh, p->kw, p->kd};
     memcpy(key.sizes + 2, sizes, sizeof sizes);
     return key;
 }
@@ -108,7 +108,8 @@ static Err conv_step_pack(const Step *s, const Version *v, Binder *b) {
     key.sizes[11] = is_winograd(v) ? v->algo : c->plain;
     TRY(bind_packed(b, &key, conv_step_pack_bytes(s, v), &packed, &made));
     if (!made) {
-        const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * p->kh * p->kw, 1);
+        size_t       taps = (size_t)(p->kd > 0 ? p->kd : 1) * p->kh * p->kw;
+        const float *w = bind_scaled(b, &c->channels, (size_t)p->ic / p->groups * taps, 1);
         if (is_winograd(v))
             winograd_pack(p, s->isa, (Algo)v->algo, w, packed);
         else
@@ -142,9 +143,12 @@ static const StepKind conv_kind = {.name = "conv",
                                    .unpack = conv_step_unpack};
 
 char *bind_conv_key(Binder *b, const char *what, const ConvShape *s) {
-    return arena_printf(b->keep, "%s n%u i%ux%ux%u o%ux%ux%u k%ux%u s%ux%u d%ux%u p%ux%u g%u", what,
-                        s->n, s->ic, s->ih, s->iw, s->oc, s->oh, s->ow, s->kh, s->kw, s->sh, s->sw,
-                        s->dh, s->dw, s->pt, s->pl, s->groups);
+    char *key = arena_printf(b->keep, "%s n%u i%ux%ux%u o%ux%ux%u k%ux%u s%ux%u d%ux%u p%ux%u g%u",
+                             what, s->n, s->ic, s->ih, s->iw, s->oc, s->oh, s->ow, s->kh, s->kw,
+                             s->sh, s->sw, s->dh, s->dw, s->pt, s->pl, s->groups);
+    if (s->kd == 0) return key;
+    return arena_printf(b->keep, "%s depth i%u o%u k%u s%u d%u p%u", key, s->id, s->od, s->kd,
+                        s->sd, s->dd, s->pf);
 }
 
 Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
@@ -158,6 +162,7 @@ Err bind_conv(Binder *b, const IrLayer *l, Step *s) {
     s->weight = spec->channels.weight;
     s->macs = (double)p->n * p->oc * p->oh * p->ow * p->kh * p->kw *
               (double)(uint32_t)(p->ic / p->groups);
+    if (p->kd > 0) s->macs *= (double)p->od * p->kd;
     s->key = bind_conv_key(b, spec->plain_in ? "conv plain" : "conv", p);
     TRY(bind_bias(b, &spec->channels, &s->epilogue.bias));
     conv_step_versions(s, &b->caches, s->versions, 1);

@@ -228,7 +228,8 @@ Err bind_attention(Binder *b, const IrLayer *l, Step *s) {
     s->key = arena_printf(
         b->keep, "attention b%u h%u/%u q%u k%u size%u/%u steps%zu,%zu,%zu,%zu transposed%d mask%d",
         a->batch, a->heads, a->kv_heads, a->queries, a->keys, a->size, a->v_size, a->q.step,
-        a->k.step, a->v.step, a->y.step, a->k_transposed, l->in[ATTENTION_MASK] != IR_NONE);
+        a->k.step, a->v.step, a->y.step, a->k_transposed,
+        (l->in[ATTENTION_MASK] != IR_NONE) + a->chosen);
     if (a->causal || a->window > 0 || a->softcap > 0)
         s->key = arena_printf(b->keep, "%s causal%d past%u window%u cap%d lengths%d", s->key,
                               a->causal, a->past, a->window, a->softcap > 0, a->lengths);

@@ -151,6 +151,24 @@ static bool gelu_gate(const Expr *e, const ExprStep *g, Gate *out) {
     return true;
 }
 
+// tanh((x + 0.044715 x^3) sqrt(2 / pi))
+static bool gelu_tanh_gate(const Expr *e, const ExprStep *g, Gate *out) {
+    const ExprStep *tanh = step_of(e, g->a, EWISE_TANH);
+    const ExprStep *root = tanh != NULL ? step_of(e, tanh->a, EWISE_AFFINE) : NULL;
+    const ExprStep *sum = root != NULL ? step_of(e, root->a, EWISE_ADD) : NULL;
+    if (sum == NULL || g->p != g->q || root->q != 0.0f || !near(root->p, M_SQRT1_2 * M_2_SQRTPI))
+        return false;
+    for (int side = 0; side < 2; side++) {
+        int8_t          x = side == 0 ? sum->a : sum->b;
+        const ExprStep *part = step_of(e, side == 0 ? sum->b : sum->a, EWISE_AFFINE);
+        const ExprStep *cube = part != NULL ? step_of(e, part->a, EWISE_CUBE) : NULL;
+        if (cube == NULL || cube->a != x || part->q != 0.0f || !near(part->p, 0.044715)) continue;
+        *out = (Gate){EWISE_GELU_TANH, x, 2.0f * g->p};
+        return true;
+    }
+    return false;
+}
+
 static bool hswish_clip(const Expr *e, const ExprStep *clip, float factor, Gate *out) {
     const ExprStep *shift = clip != NULL ? step_of(e, clip->a, EWISE_AFFINE) : NULL;
     if (shift == NULL || clip->p != 0.0f || clip->q != 6.0f) return false;
@@ -172,7 +190,7 @@ static bool find_gate(const Expr *e, int8_t source, Gate *out) {
     }
     if (g->op == EWISE_CLIP) return hswish_clip(e, g, 1.0f, out);
     if (g->op != EWISE_AFFINE) return false;
-    if (gelu_gate(e, g, out)) return true;
+    if (gelu_gate(e, g, out) || gelu_tanh_gate(e, g, out)) return true;
     return g->q == 0.0f && hswish_clip(e, step_of(e, g->a, EWISE_CLIP), g->p, out);
 }
 

@@ -87,7 +87,8 @@ static Source find_source(const Ir *ir, uint32_t value, bool scaled, bool *trans
 
 typedef struct AttentionMatch {
     uint32_t scores, mask, v;
-    float    scale;
+    float    scale, otherwise;
+    bool     chosen;  // the mask chooses between the scores and `otherwise`
 } AttentionMatch;
 
 static const IrLayer *batched_matmul(const Ir *ir, uint32_t value) {
@@ -118,9 +119,22 @@ static bool is_mask(const Tensor *mask, const Tensor *scores) {
     return true;
 }
 
+static bool find_chosen(const Ir *ir, const IrLayer *l, AttentionMatch *f) {
+    if (!ir_has_one_use(ir, l->out[0]) || l->expr.n_args != 2) return false;
+    f->mask = l->expr.args[1];
+    f->chosen = true;
+    f->otherwise = l->expr.steps[0].p;
+    return find_scores(ir, l->expr.args[0], f) &&
+           tensor_same_shape(ir_type(ir, f->scores), ir_type(ir, l->out[0])) &&
+           is_mask(ir_type(ir, f->mask), ir_type(ir, l->out[0]));
+}
+
 static bool find_masked(const Ir *ir, uint32_t value, AttentionMatch *f) {
-    const IrLayer *l = fuse_one_step(ir, value, EWISE_ADD);
+    const IrLayer *l = fuse_one_step(ir, value, EWISE_WHERE);
     f->mask = IR_NONE;
+    f->chosen = false;
+    if (l != NULL) return find_chosen(ir, l, f);
+    l = fuse_one_step(ir, value, EWISE_ADD);
     if (l == NULL) return find_scores(ir, value, f);
     if (!ir_has_one_use(ir, value) || l->expr.n_args != 2) return false;
     for (uint32_t i = 0; i < 2; i++) {
@@ -167,6 +181,8 @@ static void fill_sizes(const Ir *ir, const AttentionMatch *f, FusedAttentionShap
     s->size = (uint32_t)ir_type(ir, l->in[0])->dims[rank - 1];
     s->v_size = (uint32_t)v->dims[rank - 1];
     if (f->mask != IR_NONE) s->mask = mask_side(ir_type(ir, f->mask), rank);
+    s->chosen = f->chosen;
+    s->otherwise = f->otherwise;
 }
 
 // If the only use of the result is a transpose, the layer writes the transposed result.

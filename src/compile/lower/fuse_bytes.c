@@ -198,7 +198,7 @@ static bool fuse_conv(Pass *p, const IrLayer *l) {
     IrLayer        *q = quantizer_of(p, l->out[0]);
     Int8Spec        s = {.shape = {.conv = c->shape}};
     WideConstant    w;
-    if (x == NULL || q == NULL || !only_clips(&l->expr)) return false;
+    if (x == NULL || q == NULL || !only_clips(&l->expr) || c->shape.kd > 0) return false;
     const ConvShape *shape = &c->shape;
     if ((uint64_t)shape->ic / shape->groups * shape->kh * shape->kw > INT8_MAX_DEPTH) return false;
     s.shape.x_signed = x->scale.is_signed;
@@ -248,7 +248,7 @@ static bool fuse_gemm(Pass *p, const IrLayer *l) {
 static bool fuse_pool(Pass *p, const IrLayer *l) {
     const Bytes *x = bytes_of(p, l->in[0]);
     IrLayer     *q = quantizer_of(p, l->out[0]);
-    if (x == NULL || q == NULL) return false;
+    if (x == NULL || q == NULL || ((const Pool *)l->spec)->planes > 0) return false;
     Int8PoolSpec s = {*(const Pool *)l->spec, x->scale, *scale_of(q)};
     IrLayer      now = make_layer(p->ir, IR_INT8_POOL, l->node, 1, q->out[0]);
     now.in[0] = x->value;

@@ -25,11 +25,12 @@ static bool conv_sizes(const Node *n, const Tensor *x, const Tensor *w, const Sl
 
 // Kernels compute offsets into padded buffers in 32 bits.
 static bool fits_address_range(const ConvShape *s) {
-    double in = (double)s->n * (s->ic + 16.0) * s->ih * s->iw;
-    double out = (double)s->n * (s->oc + 16.0) * s->oh * s->ow;
+    double deep = s->kd > 0 ? s->kd : 1;
+    double in = (double)s->n * (s->ic + 16.0) * s->ih * s->iw * (s->kd > 0 ? s->id : 1);
+    double out = (double)s->n * (s->oc + 16.0) * s->oh * s->ow * (s->kd > 0 ? s->od : 1);
     double pad = (double)(s->ih + 2.0 * s->pt + s->kh * (double)s->dh) *
                  (s->iw + 2.0 * s->pl + s->kw * (double)s->dw) * (s->ic + 16.0);
-    return in < 2e9 && out < 2e9 && pad < 2e9;
+    return in < 2e9 && out < 2e9 && pad * deep < 2e9;
 }
 
 // The same for the part of x that a phase of a transposed convolution reads.
@@ -100,13 +101,42 @@ bool lower_conv_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape
     return conv_sizes(n, x, w, &win, out) && fits_address_range(out);
 }
 
+// A window over three dimensions. One that moves along the first alone has a plane as one row.
+static bool volume_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape *s) {
+    SlidingWindow win;
+    ConvShape     depth = {0};
+    if (sliding_window_read(n, x, w->dims + 2, &win) != ERR_OK || win.rank != 3) return false;
+    bool flat = win.kernel[1] == 1 && win.kernel[2] == 1 && win.in[1] == win.out[1] &&
+                win.in[2] == win.out[2] && win.pad[1] == 0 && win.pad[2] == 0;
+    if (flat) {
+        win.in[1] *= win.in[2];
+        win.out[1] *= win.out[2];
+        win.rank = 2;
+        return conv_sizes(n, x, w, &win, s) && fits_address_range(s);
+    }
+    win.rank = 1;
+    if (!spec_window(&win, &depth)) return false;
+    for (int32_t i = 0; i < 2; i++) {
+        win.in[i] = win.in[i + 1], win.out[i] = win.out[i + 1], win.pad[i] = win.pad[i + 1];
+        win.kernel[i] = win.kernel[i + 1], win.stride[i] = win.stride[i + 1];
+        win.dilation[i] = win.dilation[i + 1];
+    }
+    win.rank = 2;
+    if (!conv_sizes(n, x, w, &win, s)) return false;
+    s->id = depth.iw, s->od = depth.ow, s->kd = depth.kw;
+    s->sd = depth.sw, s->dd = depth.dw, s->pf = depth.pl;
+    return fits_address_range(s);
+}
+
 bool lower_conv(Ir *ir, const Node *n) {
     ConvSpec s = {0};
     if (!constant_weights(ir, n)) return false;
-    if (!lower_conv_shape(n, lower_type(ir, n, 0), lower_type(ir, n, 1), &s.shape)) return false;
+    const Tensor *x = lower_type(ir, n, 0), *w = lower_type(ir, n, 1);
+    if (!lower_conv_shape(n, x, w, &s.shape) && !volume_shape(n, x, w, &s.shape)) return false;
     bool depth = s.shape.groups > 1 && s.shape.groups == s.shape.ic && s.shape.oc == s.shape.ic;
+    depth = depth && s.shape.kd == 0;
     s.plain_in = s.shape.groups == 1 && s.shape.ic < ir->lanes;
-    uint32_t in = fold_zero_padding(ir, n, &s.shape);
+    uint32_t in = x->rank > 4 ? lower_in(ir, n, 0) : fold_zero_padding(ir, n, &s.shape);
     add_conv(ir, n, depth ? IR_DEPTHWISE : IR_CONV, in, s);
     return true;
 }

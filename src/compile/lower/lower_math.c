@@ -122,10 +122,11 @@ static bool right_scalar_step(ElementwiseOp op, float c, ExprStep *s) {
     case EWISE_MAX: *s = (ExprStep){.op = EWISE_CLIP, .p = c, .q = INFINITY}; return !isnan(c);
     case EWISE_MIN: *s = (ExprStep){.op = EWISE_CLIP, .p = -INFINITY, .q = c}; return !isnan(c);
     case EWISE_POW:
+        if (c == 3) *s = (ExprStep){.op = EWISE_CUBE};
         if (c == 2) *s = (ExprStep){.op = EWISE_SQUARE};
         if (c == 0.5f) *s = (ExprStep){.op = EWISE_SQRT};
         if (c == -1) *s = (ExprStep){.op = EWISE_RECIP};
-        return c == 2 || c == 0.5f || c == -1;
+        return c == 3 || c == 2 || c == 0.5f || c == -1;
     case EWISE_PRELU: *s = (ExprStep){.op = EWISE_LEAKY, .p = c}; return true;
     default: return false;
     }
@@ -181,6 +182,58 @@ bool lower_binary(Ir *ir, const Node *n) {
         int8_t b = EXPR_ARG(add_arg(&e, broadcast_operand(ir, n, i)));
         expr_step(&e, (ExprStep){.op = (uint8_t)op, .a = so_far, .b = b});
         so_far = expr_result(&e);
+    }
+    return add_elementwise(ir, n, &e);
+}
+
+// What the layer of a computed condition runs. Steps keep the node; its values are those of the
+// layer.
+static const uint32_t cast_values[1];
+static const Attr     cast_to = {.name = "to", .kind = ATTR_INT, .n = 1, .v.i = DT_F32};
+static const Node     cast_node = {.name = "condition",
+                                   .op = OP_Cast,
+                                   .version = 13,
+                                   .n_in = 1,
+                                   .n_out = 1,
+                                   .n_attr = 1,
+                                   .in = cast_values,
+                                   .out = cast_values,
+                                   .attrs = &cast_to};
+
+// The condition of Where as floats, 0 for false.
+static uint32_t condition(Ir *ir, const Node *n) {
+    uint32_t       c = lower_in(ir, n, 0);
+    Tensor         t = *ir_type(ir, c);
+    const uint8_t *from = t.data;
+    t.dtype = DT_F32, t.data = NULL;
+    if (ir_is_const(ir, c)) {
+        if (tensor_alloc(&t, ir->arena) != ERR_OK) return IR_NONE;
+        for (int64_t i = 0; i < tensor_count(&t); i++) ((float *)t.data)[i] = from[i] != 0;
+        return ir_const(ir, n->name, t);
+    }
+    uint32_t out = ir_computed(ir, n->name, t);
+    IrLayer *l = ir_layer(ir, IR_REF, &cast_node, 1, 1);
+    l->in[0] = c;
+    l->out[0] = out;
+    return out;
+}
+
+// One step if an alternative is one number; else the sum of both, each 0 where the other counts.
+bool lower_where(Ir *ir, const Node *n) {
+    if (!lower_is_float(ir, n, 1) || !lower_is_float(ir, n, 2)) return false;
+    const float *yes = lower_scalar(ir, n, 1), *no = lower_scalar(ir, n, 2);
+    uint32_t     c = condition(ir, n);
+    Expr         e = {0};
+    if (c == IR_NONE) return false;
+    int8_t   of = EXPR_ARG(add_arg(&e, lower_in(ir, n, no != NULL || yes == NULL ? 1 : 2)));
+    ExprStep s = {.op = EWISE_WHERE, .a = of, .b = EXPR_ARG(add_arg(&e, c))};
+    if (no != NULL) s.p = *no;
+    if (no == NULL && yes != NULL) s.op = EWISE_UNLESS, s.p = *yes;
+    expr_step(&e, s);
+    if (no == NULL && yes == NULL) {
+        s.op = EWISE_UNLESS, s.a = EXPR_ARG(add_arg(&e, lower_in(ir, n, 2)));
+        expr_step(&e, s);
+        expr_step(&e, (ExprStep){.op = EWISE_ADD, .a = 0, .b = 1});
     }
     return add_elementwise(ir, n, &e);
 }

@@ -21,18 +21,24 @@ typedef struct Run {
 
 conv_fn VEC(conv);
 
+// Offset of term i of a block of channels, `per_row` terms to a kernel row.
+static size_t term_offset(const Run *r, uint32_t i, uint32_t per_row) {
+    const ConvShape *s = &r->c->shape;
+    const uint32_t   row = i / per_row;
+    return row / s->kh * r->p.plane_pitch + (size_t)(row % s->kh) * s->dh * r->p.row_pitch +
+           (size_t)(i % per_row) * s->dw * r->p.block;
+}
+
 static void fill_terms(const Run *r) {
     const ConvShape *s = &r->c->shape;
     const ConvPlan  *p = &r->p;
     int32_t         *t = r->terms;
-    uint32_t         row = p->row_terms / s->kh;  // terms per kernel row
+    uint32_t         row = p->row_terms / (p->planes * s->kh);
     for (uint32_t b = 0; b < p->blocks; b++)
         for (uint32_t i = 0; i < p->row_terms; i++)
-            *t++ = (int32_t)(b * p->block_pitch + i / row * s->dh * p->row_pitch +
-                             (size_t)(i % row) * s->dw * p->block);
+            *t++ = (int32_t)(b * p->block_pitch + term_offset(r, i, row));
     for (uint32_t i = 0; i < p->n_tails; i++)
-        *t++ = (int32_t)(p->blocks * p->block_pitch + i / s->kw * s->dh * p->row_pitch +
-                         (size_t)(i % s->kw) * s->dw * p->block);
+        *t++ = (int32_t)(p->blocks * p->block_pitch + term_offset(r, i, s->kw));
 }
 
 // Copies one input row with padding; from is NULL for rows above and below the input.
@@ -62,24 +68,35 @@ static void stage_sparse(const Run *r, const float *from, float *to) {
     }
 }
 
-static void stage(const Run *r, const float *x, uint32_t first_row) {
+// One plane of a block of channels; NULL: it is outside the input.
+static void stage_plane(const Run *r, const float *plane, uint32_t first_row, float *to) {
     const ConvShape *s = &r->c->shape;
     const ConvPlan  *p = &r->p;
-    const size_t     pitch = (size_t)s->iw * p->block;
     const uint32_t   down = p->step_y < s->sh ? s->sh : 1;  // input rows between staged rows
     const bool       sparse = p->step_x < s->sw;
-    for (uint32_t b = 0; b < p->blocks + (p->rest > 0); b++) {
-        const float *plane = x + (size_t)b * s->ih * pitch;
-        float       *to = r->slab + b * p->block_pitch;
-        for (uint32_t i = 0; i < p->height; i++, to += p->row_pitch) {
-            const int64_t row = (int64_t)first_row * s->sh + (int64_t)i * down - s->pt;
-            const float  *from = row >= 0 && row < s->ih ? plane + (size_t)row * pitch : NULL;
-            if (sparse)
-                stage_sparse(r, from, to);
-            else
-                stage_row(r, from, to);
-        }
+    for (uint32_t i = 0; i < p->height; i++, to += p->row_pitch) {
+        const int64_t row = (int64_t)first_row * s->sh + (int64_t)i * down - s->pt;
+        const float  *from = NULL;
+        if (plane != NULL && row >= 0 && row < s->ih) from = plane + (size_t)row * s->iw * p->block;
+        if (sparse)
+            stage_sparse(r, from, to);
+        else
+            stage_row(r, from, to);
     }
+}
+
+// x: the channels of the group. out_plane: output plane of a 3-D convolution.
+static void stage(const Run *r, const float *x, uint32_t out_plane, uint32_t first_row) {
+    const ConvShape *s = &r->c->shape;
+    const ConvPlan  *p = &r->p;
+    const uint32_t   depth = s->kd > 0 ? s->id : 1;
+    const size_t     area = (size_t)s->ih * s->iw * p->block;
+    for (uint32_t b = 0; b < p->blocks + (p->rest > 0); b++, x += depth * area)
+        for (uint32_t k = 0; k < p->planes; k++) {
+            const int64_t plane = (int64_t)out_plane * s->sd + (int64_t)k * s->dd - s->pf;
+            stage_plane(r, plane >= 0 && plane < depth ? x + (size_t)plane * area : NULL, first_row,
+                        r->slab + b * p->block_pitch + k * p->plane_pitch);
+        }
 }
 
 static void set_pixel_pointers(const Run *r, const float *source, uint32_t first) {
@@ -105,14 +122,16 @@ static void prepare_rows(Run *r, const ConvTask *t) {
     uint32_t first = block_start(units, p->row_blocks, t->row_block);
     uint32_t end = block_start(units, p->row_blocks, t->row_block + 1);
     *at = (RowBlock){t->image, t->group, t->row_block, first * p->unit, (end - first) * p->unit};
-    const float *x = r->c->x + t->image * p->image_pitch + t->group * p->group_pitch;
+    const ConvShape *s = &r->c->shape;
+    const uint32_t   plane = t->image % p->out_depth;
+    const float *x = r->c->x + t->image / p->out_depth * p->image_pitch + t->group * p->group_pitch;
     if (p->staged) {
-        stage(r, x, first);
+        stage(r, x, plane, first);
         set_pixel_pointers(r, r->slab, 0);
     } else if (p->merged) {
         for (uint32_t i = first; i < end; i++) r->rows[i - first] = x + i * p->image_pitch;
     } else {
-        set_pixel_pointers(r, x, first);
+        set_pixel_pointers(r, x + (size_t)plane * s->sd * s->ih * s->iw * p->block, first);
     }
 }
 
@@ -141,7 +160,8 @@ static OutputVectors output_vectors(const Run *r, uint32_t d, uint32_t j) {
     c.vecs = block_start(p->vecs, p->vec_groups, j + 1) - vec;
     c.at = c.vec * p->panel + block_start(p->blocks, p->n_depths, d) * p->block_weights;
     c.bias = r->c->epilogue.bias != NULL ? r->c->epilogue.bias + (size_t)c.vec * VEC_LANES : NULL;
-    c.out = r->block.image * p->out_image + c.vec * p->vec_stride;
+    c.out = r->block.image / p->out_depth * p->out_image + c.vec * p->vec_stride +
+            (size_t)(r->block.image % p->out_depth) * p->pixels * p->row_stride;
     return c;
 }
 

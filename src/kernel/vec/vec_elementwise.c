@@ -45,11 +45,13 @@ typedef void StepFn(const ElementwiseStep *s, Source a, Source b, float *out, si
     }
 
 #define STEP2(id, expr)                                                                            \
-    VEC_INLINE Vf do_##id(Vf u, Vf v) { return expr; }                                             \
-    static void   step_##id(const ElementwiseStep *s, Source a, Source b, float *out, size_t n) {  \
-          (void)s;                                                                                 \
-          STEP_LOOP(do_##id(vf_load(a.at), vf_load(b.at)),                                         \
-                    do_##id(source_part(a, some), source_part(b, some)))                           \
+    VEC_INLINE Vf do_##id(const ElementwiseStep *s, Vf u, Vf v) {                                  \
+        (void)s;                                                                                   \
+        return expr;                                                                               \
+    }                                                                                              \
+    static void step_##id(const ElementwiseStep *s, Source a, Source b, float *out, size_t n) {    \
+        STEP_LOOP(do_##id(s, vf_load(a.at), vf_load(b.at)),                                        \
+                  do_##id(s, source_part(a, some), source_part(b, some)))                          \
     }
 
 #define STEP_CALL(id, expr)                                                                        \
@@ -104,6 +106,8 @@ STEP2(MIN, vf_choose((Vi)(u != u), u, vf_min(u, v)))
 STEP2(MAX, vf_choose((Vi)(u != u), u, vf_max(u, v)))
 STEP2(PRELU, vf_choose((Vi)(u < 0.0f), u *v, u))
 STEP2(POW_ANY, vf_pow(u, v))
+STEP2(WHERE, vf_choose((Vi)(v != 0.0f), u, vf_set(s->p)))
+STEP2(UNLESS, vf_choose((Vi)(v != 0.0f), vf_set(s->p), u))
 STEP(COPY, u)
 STEP(CLIP, vf_clamp(u, s->p, s->q))
 STEP(LEAKY, vf_choose((Vi)(u < 0.0f), u * s->p, u))

@@ -71,13 +71,25 @@ static void cap_scores(const ScoreRow *r, float *score) {
         vf_store(score + j, vf_tanh(vf_load(score + j) * (1 / cap)) * cap);
 }
 
+static void choose_scores(const ScoreRow *r, float *score) {
+    const Vf otherwise = vf_set(r->s->otherwise);
+    uint32_t j = r->begin;
+    for (; j + VEC_LANES <= r->keys.end; j += VEC_LANES)
+        vf_store(score + j,
+                 vf_choose((Vi)(vf_load(r->mask + j) != 0.0f), vf_load(score + j), otherwise));
+    for (; j < r->keys.end; j++)
+        if (r->mask[j] == 0) score[j] = r->s->otherwise;
+}
+
 static float mask_scores(const ScoreRow *r, float *score) {
-    Vf top = vf_set(-INFINITY);
+    const bool added = r->mask != NULL && !r->s->chosen;
+    Vf         top = vf_set(-INFINITY);
+    if (r->mask != NULL && !added) choose_scores(r, score);
     for (uint32_t j = r->begin; j < r->keys.first; j++) score[j] = -INFINITY;
     for (uint32_t j = r->keys.end; j < r->end; j++) score[j] = -INFINITY;
     for (uint32_t j = r->begin; j < r->end; j += VEC_LANES) {
         Vf x = vf_load(score + j);
-        if (r->mask != NULL) {
+        if (added) {
             uint32_t n = r->keys.end - j;
             x += n >= VEC_LANES ? vf_load(r->mask + j) : vf_load_some(r->mask + j, n);
             vf_store(score + j, x);

@@ -204,7 +204,8 @@ void VEC(pool)(const Pool *p, Part part) {
     uint32_t         task, end;
     j.row = part.scratch;
     j.scale = j.row + (size_t)j.width * j.unit;
-    part_range(part, s->n * ((s->ic + j.unit - 1) / j.unit) * blocks, &task, &end);
+    const uint32_t images = s->n * (p->planes > 0 ? p->planes : 1);
+    part_range(part, images * ((s->ic + j.unit - 1) / j.unit) * blocks, &task, &end);
     if (!global && task < end) row_prepare(&j);
     for (; task < end; task++) {
         const uint32_t row = task % blocks * rows, last = s->oh - row < rows ? s->oh : row + rows;
