@@ -31,7 +31,7 @@ static const Setting rows[] = {
 static const struct {
     const char *name, *durations, *profiles, *rates;
 } sets[] = {{"perfect", "exact", "exact", "exact"},
-            {"realistic", "estimated", "library", "measured"},
+            {"realistic", "unknown", "library", "measured"},
             {"blind", "unknown", "unknown", "measured"}};
 
 enum { SETS = sizeof sets / sizeof *sets };

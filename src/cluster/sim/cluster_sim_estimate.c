@@ -10,6 +10,10 @@
 static const double renew_factor = 1.25;
 static const TimeNs renew_least = 30 * CLUSTER_SECOND;
 
+// Those of waiting tasks, when this many jobs ended; at most so many tasks at a decision.
+static const uint64_t renew_ended = 8;
+enum { RENEW_WAITING = 16 };
+
 static bool has_profiles(const ClusterSim *w) {
     return w->estimator != NULL && w->estimator->has_profiles;
 }
@@ -23,7 +27,9 @@ Err cluster_sim_estimate_open(ClusterSim *w) {
     w->estimator = arena_try_new(w->arena, Estimator, 1);
     w->posteriors = arena_try_new(w->arena, PosteriorRecord, n);
     w->records = arena_try_new(w->arena, DurationRecord, n);
-    if (w->estimator == NULL || w->posteriors == NULL || w->records == NULL)
+    w->record_of = arena_try_new(w->arena, uint32_t, n);
+    w->records_at = -1;
+    if (w->estimator == NULL || w->posteriors == NULL || w->records == NULL || w->record_of == NULL)
         return err_set(ERR_LIMIT, "no memory to estimate %u jobs", n);
     TRY(estimator_init(w->estimator, table, &params, w->arena));
     return run->experience != NULL ? estimator_load(w->estimator, run->experience) : ERR_OK;
@@ -52,30 +58,55 @@ static PosteriorQuery query_of(const ClusterSim *w, uint32_t slot) {
     return (PosteriorQuery){w->states[slot].traits, named_class(w, slot), &w->posteriors[slot]};
 }
 
-TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
-    TaskState *l = &w->states[slot];
-    uint32_t   n = 0;
+// Records of running tasks, made once per instant and set of them.
+static void find_running(ClusterSim *w) {
+    if (w->records_at == w->now && w->records_entry == w->entries) return;
+    w->records_at = w->now;
+    w->records_entry = w->entries;
+    w->n_records = w->running.n;
     for (uint32_t i = 0; i < w->running.n; i++) {
-        uint32_t other = w->running.at[w->running.first + i];
-        if (other == slot) continue;
-        w->records[n++] =
-            (DurationRecord){w->states[other].traits, (double)w->states[other].seen / 1e9};
+        const TaskState *l = &w->states[w->running.at[w->running.first + i]];
+        w->records[i] = duration_record(&l->traits, (double)l->seen / 1e9);
+        w->record_of[w->running.at[w->running.first + i]] = i;
     }
+}
+
+TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
+    TaskState   *l = &w->states[slot];
+    ClusterTask *t = &w->tasks[slot];
+    find_running(w);
     DurationQuery q = {.traits = l->traits,
                        .done_s = (double)l->seen / 1e9,
                        .running = w->records,
-                       .n_running = n};
+                       .n_running = w->n_records,
+                       .self = t->state == CLUSTER_RUNNING ? w->record_of[slot] : UINT32_MAX};
     if (w->run->info.durations == DURATIONS_ESTIMATED) {
         q.told_s = (double)l->guess / 1e9;
         q.told_sd = fmax(w->run->error, 1e-3);
     }
     DurationEstimate e = duration_history_left(&w->estimator->durations, &q);
     l->estimated = l->seen;
+    l->estimated_after = w->estimator->durations.total;
+    t->spread.index = e.index;
+    t->spread.mean_s = e.mean_s;
+    t->spread.left_sd = e.log_sd;
     return (TimeNs)(fmin(e.left_s, 1e9) * 1e9) + 1;
+}
+
+// Waiting tasks learn from those that ended since: a few at every decision, in turn.
+static void estimate_waiting(ClusterSim *w) {
+    uint64_t ended = w->estimator->durations.total;
+    for (uint32_t i = 0; i < RENEW_WAITING && i < w->waiting.n; i++) {
+        w->renew_next = w->renew_next + 1 < w->waiting.n ? w->renew_next + 1 : 0;
+        uint32_t slot = w->waiting.at[w->waiting.first + w->renew_next];
+        if (ended < w->states[slot].estimated_after + renew_ended) continue;
+        w->tasks[slot].left = w->tasks[slot].owed + cluster_sim_estimate_left(w, slot);
+    }
 }
 
 void cluster_sim_estimate_running(ClusterSim *w) {
     if (!cluster_sim_estimates_durations(w)) return;
+    estimate_waiting(w);
     for (uint32_t i = 0; i < w->running.n; i++) {
         uint32_t         slot = w->running.at[w->running.first + i];
         ClusterTask     *t = &w->tasks[slot];
@@ -174,6 +205,7 @@ void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
     if (w->estimator == NULL) return;
     const TaskState *l = &w->states[slot];
     cluster_sim_book_view(w, slot);
+    w->records_at = -1;
     duration_history_end(&w->estimator->durations, &l->traits, (double)l->seen / 1e9);
     if (!has_profiles(w)) return;
     PosteriorQuery q = query_of(w, slot);

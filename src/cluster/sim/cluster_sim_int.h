@@ -38,6 +38,7 @@ typedef struct TaskState {       // of a task, what policies do not see
     bool          guarded;       // the guard returned it to its default demand
     TimeNs        seen;          // work done, as policies see it
     TimeNs        estimated;     // `seen` when its work left was estimated last
+    uint64_t      estimated_after;  // jobs that had ended then
     JobTraits     traits;        // for the estimator
     ClusterSlice *slices;
 } TaskState;
@@ -85,7 +86,11 @@ typedef struct ClusterSim {
     uint64_t          idle_rounds;
     Estimator        *estimator;   // NULL: none
     PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
-    DurationRecord   *records;     // [n_slots] scratch: running tasks
+    DurationRecord   *records;     // [n_records] running tasks, at records_at
+    uint32_t         *record_of;   // [n_slots] index of a running task in records
+    TimeNs            records_at;
+    uint64_t          records_entry;  // entries then
+    uint32_t          n_records, renew_next;
 } ClusterSim;
 
 void slot_queue_add(SlotQueue *l, uint32_t slot);
