@@ -91,10 +91,10 @@ typedef struct ClusterSlice {  // a job's allocation on one server
 typedef enum ClusterState { CLUSTER_GONE, CLUSTER_WAITING, CLUSTER_RUNNING } ClusterState;
 
 typedef struct ClusterSpread {  // of beliefs, where an estimator gives them; zeroed: none
-    double index;      // per second of work: endings to expect at the best horizon (Gittins)
-    double mean_s;     // arithmetic mean of the work left
-    double left_sd;    // of the logarithm of the work left
-    double rate_sd;    // of the logarithm of its rate at other amounts
+    double index;    // per second of work: endings to expect at the best horizon (Gittins)
+    double mean_s;   // arithmetic mean of the work left
+    double left_sd;  // of the logarithm of the work left
+    double rate_sd;  // of the logarithm of its rate at other amounts
 } ClusterSpread;
 
 typedef struct ClusterTask {  // a job that has arrived and not ended

@@ -22,7 +22,7 @@ Err cluster_sim_estimate_open(ClusterSim *w) {
     const ClusterRun      *run = w->run;
     const EstimatorParams  params = ESTIMATOR_PARAMS;
     const HypothesisTable *table = run->beliefs != NULL ? run->beliefs->hypotheses : NULL;
-    if (!run->info.estimate) return ERR_OK;
+    if (run->info.estimator == ESTIMATOR_OFF) return ERR_OK;
     uint32_t n = w->setup->n_slots;
     w->estimator = arena_try_new(w->arena, Estimator, 1);
     w->posteriors = arena_try_new(w->arena, PosteriorRecord, n);
@@ -40,6 +40,8 @@ Err cluster_sim_estimate_close(const ClusterSim *w) {
     return estimator_save(w->estimator, w->run->experience);
 }
 
+static bool shares(const ClusterSim *w) { return w->run->info.estimator >= ESTIMATOR_SHARED; }
+
 static uint32_t named_class(const ClusterSim *w, uint32_t slot) {
     bool known = w->run->info.profiles != PROFILES_UNKNOWN && w->run->class_of != NULL;
     return known ? w->run->class_of[w->states[slot].job] : CLUSTER_NONE;
@@ -49,6 +51,7 @@ static JobTraits traits_of(const ClusterSim *w, uint32_t slot) {
     const ClusterJob *j = &w->tasks[slot].job;
     uint32_t class = named_class(w, slot);
     JobTraits t = {.gpus = j->gpus};
+    if (!shares(w)) return t;
     if (j->tenant != CLUSTER_NONE) t.tenant = estimator_name(w->setup->tenants[j->tenant].name);
     if (class != CLUSTER_NONE) t.name = estimator_name(w->run->profiles->at[class].name);
     return t;
@@ -63,12 +66,27 @@ static void find_running(ClusterSim *w) {
     if (w->records_at == w->now && w->records_entry == w->entries) return;
     w->records_at = w->now;
     w->records_entry = w->entries;
-    w->n_records = w->running.n;
-    for (uint32_t i = 0; i < w->running.n; i++) {
+    w->n_records = shares(w) ? w->running.n : 0;
+    for (uint32_t i = 0; i < w->n_records; i++) {
         const TaskState *l = &w->states[w->running.at[w->running.first + i]];
         w->records[i] = duration_record(&l->traits, (double)l->seen / 1e9);
         w->record_of[w->running.at[w->running.first + i]] = i;
     }
+}
+
+static void calibration_add(Calibration *c, double miss, double half) {
+    c->n++;
+    c->square += miss * miss;
+    c->covered += fabs(miss) <= half;
+}
+
+// What is believed of an arriving job against its true work.
+static void note_arrival(ClusterSim *w, const TaskState *l, const DurationEstimate *e) {
+    Calibration *c = &w->result->durations;
+    double       work_s = (double)l->left / 1e9, miss = log(work_s / e->left_s);
+    c->n++;
+    c->square += miss * miss;
+    c->covered += work_s >= e->low_s && work_s <= e->high_s;
 }
 
 TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
@@ -85,8 +103,9 @@ TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
         q.told_sd = fmax(w->run->error, 1e-3);
     }
     DurationEstimate e = duration_history_left(&w->estimator->durations, &q);
+    if (t->state == CLUSTER_WAITING && l->estimated_after == 0) note_arrival(w, l, &e);
     l->estimated = l->seen;
-    l->estimated_after = w->estimator->durations.total;
+    l->estimated_after = w->estimator->durations.total + 1;
     t->spread.index = e.index;
     t->spread.mean_s = e.mean_s;
     t->spread.left_sd = e.log_sd;
@@ -99,7 +118,7 @@ static void estimate_waiting(ClusterSim *w) {
     for (uint32_t i = 0; i < RENEW_WAITING && i < w->waiting.n; i++) {
         w->renew_next = w->renew_next + 1 < w->waiting.n ? w->renew_next + 1 : 0;
         uint32_t slot = w->waiting.at[w->waiting.first + w->renew_next];
-        if (ended < w->states[slot].estimated_after + renew_ended) continue;
+        if (ended + 1 < w->states[slot].estimated_after + renew_ended) continue;
         w->tasks[slot].left = w->tasks[slot].owed + cluster_sim_estimate_left(w, slot);
     }
 }
@@ -126,7 +145,7 @@ void cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot) {
     w->states[slot].traits = traits_of(w, slot);
     if (has_profiles(w) && t->job.class != CLUSTER_NONE) {
         PosteriorQuery q = query_of(w, slot);
-        t->job.class = profile_posterior_class(&w->estimator->profiles, &q);
+        t->job.class = profile_posterior_class(&w->estimator->profiles, &q, &t->spread.rate_sd);
     }
     if (cluster_sim_estimates_durations(w)) t->left = cluster_sim_estimate_left(w, slot);
 }
@@ -167,7 +186,7 @@ static uint32_t corunners(const ClusterSim *w, uint32_t slot, uint32_t *out) {
 }
 
 // All jobs of a name share their measurements, so one class holds for all of them.
-static bool spread_belief(ClusterSim *w, uint32_t slot, uint32_t class) {
+static bool spread_belief(ClusterSim *w, uint32_t slot, uint32_t class, double log_sd) {
     const SlotQueue *queues[] = {&w->waiting, &w->running};
     const JobTraits *like = &w->states[slot].traits;
     bool             changed = false;
@@ -177,6 +196,7 @@ static bool spread_belief(ClusterSim *w, uint32_t slot, uint32_t class) {
             ClusterTask *t = &w->tasks[other];
             bool         named = like->name != 0 && w->states[other].traits.name == like->name;
             if ((other != slot && !named) || w->states[other].guarded) continue;
+            t->spread.rate_sd = log_sd;
             if (t->job.class == CLUSTER_NONE || t->job.class == class) continue;
             t->job.class = class;
             changed = true;
@@ -196,9 +216,13 @@ bool cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot) {
                          .rate = t->measured};
     m.n_corunners = corunners(w, slot, beside);
     PosteriorQuery q = query_of(w, slot);
+    RateBelief     before = profile_posterior_rate(&w->estimator->profiles, &q, &m);
+    calibration_add(&w->result->rates, log(m.rate / before.rate), 1.645 * before.log_sd);
     if (!profile_posterior_measured(&w->estimator->profiles, &q, &m, &w->posteriors[slot]))
         return false;
-    return spread_belief(w, slot, profile_posterior_class(&w->estimator->profiles, &q));
+    double log_sd = 0;
+    uint32_t class = profile_posterior_class(&w->estimator->profiles, &q, &log_sd);
+    return spread_belief(w, slot, class, log_sd);
 }
 
 void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
@@ -206,6 +230,7 @@ void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
     const TaskState *l = &w->states[slot];
     cluster_sim_book_view(w, slot);
     w->records_at = -1;
+    if (!shares(w)) return;
     duration_history_end(&w->estimator->durations, &l->traits, (double)l->seen / 1e9);
     if (!has_profiles(w)) return;
     PosteriorQuery q = query_of(w, slot);
