@@ -26,7 +26,7 @@ expect 0 $simulate --information blind --estimator on --experience "$dir/records
 cp "$dir/out" "$dir/first"
 expect 0 $simulate --information blind --estimator on --experience "$dir/records.db" --json
 sqlite3 "$dir/other.db" "CREATE TABLE t(x)" 2>/dev/null && {
-    expect 2 $simulate --information blind --estimator on --experience "$dir/other.db"
+    expect 1 $simulate --information blind --estimator on --experience "$dir/other.db"
     says "another database"
 }
 expect 2 $simulate --experience "$dir/records.db"
