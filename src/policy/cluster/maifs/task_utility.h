@@ -20,8 +20,8 @@ typedef struct TaskUtility {
     UtilityLevel levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
     float        restart_s, left_s;
     float        certainty;  // 1: left_s is exact; falls with the spread of its belief
-    float        value;  // of a second of work: the reciprocal of the effective remaining time
-    bool         wide;   // more GPUs than any suitable server has
+    float        value;      // of a second of work: the reciprocal of the effective remaining time
+    bool         wide;       // more GPUs than any suitable server has
 } TaskUtility;
 
 typedef struct UtilityParams {
