@@ -18,7 +18,7 @@
     }
 #define CLUSTER_ESTIMATOR_ARG(to_)                                                                 \
     {                                                                                              \
-        "estimator", ARG_TEXT, to_, "on|off",                                                      \
+        "estimator", ARG_TEXT, to_, "off|own|shared",                                              \
             "whether an estimator refines what policies are told, by what it observes (default "   \
             "off)",                                                                                \
             0, 0                                                                                   \

@@ -132,7 +132,9 @@ static const Column belief_columns[] = {
     {.key = "at_s", .head = "time", .unit = "s", .decimals = 1},
     {.key = "class", .head = "believed class"},
     {.key = "left_s", .head = "believed work left", .unit = "s", .decimals = 1},
+    {.key = "left_sd", .head = "+- log", .decimals = 2},
     {.key = "rate", .head = "rate", .decimals = 3},
+    {.key = "rate_sd", .head = "+- log", .decimals = 2},
     {.key = "measured", .head = "measured", .decimals = 3},
 };
 
@@ -152,7 +154,9 @@ static void fill_beliefs(const JobExplanation *s, uint32_t most, Table *t) {
         table_real(t, seconds(e->at));
         table_text(t, e->class);
         put_known(t, e->left >= 0, seconds(e->left));
+        put_known(t, e->left_sd > 0, e->left_sd);
         put_known(t, e->rate > 0, e->rate);
+        put_known(t, e->rate_sd > 0, e->rate_sd);
         put_known(t, e->measured > 0, e->measured);
     }
 }

@@ -31,7 +31,7 @@ static const Setting rows[] = {
 static const struct {
     const char *name, *durations, *profiles, *rates;
 } sets[] = {{"perfect", "exact", "exact", "exact"},
-            {"realistic", "estimated", "library", "measured"},
+            {"realistic", "unknown", "library", "measured"},
             {"blind", "unknown", "unknown", "measured"}};
 
 enum { SETS = sizeof sets / sizeof *sets };
@@ -97,13 +97,18 @@ Err information_read(const char *text, Arena *a, Information *out) {
     return resolve(&values, out);
 }
 
+static const char *const estimators[] = {
+    [ESTIMATOR_OFF] = "off", [ESTIMATOR_OWN] = "own", [ESTIMATOR_SHARED] = "shared"};
+
 Err information_set_estimator(Information *x, const char *word) {
-    static const char *const words[] = {"off", "on"};
-    uint32_t                 at = 0;
-    while (word != NULL && at < 2 && strcmp(words[at], word) != 0) at++;
-    if (at == 2) return err_set(ERR_ARG, "--estimator %.40s: choose on or off", word);
-    x->estimate = at == 1;
-    return ERR_OK;
+    enum { KINDS = sizeof estimators / sizeof *estimators };
+    if (word != NULL && strcmp(word, "on") == 0) word = "shared";
+    for (uint32_t i = 0; i < KINDS; i++) {
+        if (strcmp(estimators[i], word != NULL ? word : "off") != 0) continue;
+        x->estimator = (EstimatorKind)i;
+        return ERR_OK;
+    }
+    return err_set(ERR_ARG, "--estimator %.40s: choose off, own or shared", word);
 }
 
 const char *information_text(const Information *x, Arena *a) {
@@ -114,13 +119,15 @@ const char *information_text(const Information *x, Arena *a) {
     if (x->profiles != PROFILES_EXACT) p = arena_printf(a, "%s (sigma %.3g)", p, x->sigma);
     if (x->rates == RATES_MEASURED)
         r = arena_printf(a, "%s (%.3g s late, noise %.3g)", r, (double)x->delay / 1e9, x->noise);
-    return arena_printf(a, "%s, %s, %s%s", d, p, r, x->estimate ? ", refined by an estimator" : "");
+    if (x->estimator == ESTIMATOR_OFF) return arena_printf(a, "%s, %s, %s", d, p, r);
+    return arena_printf(a, "%s, %s, %s, refined by an estimator (%s)", d, p, r,
+                        estimators[x->estimator]);
 }
 
 ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_most) {
     static const ClusterKnowledge most[] = {CLUSTER_ORACLE, CLUSTER_PREDICTED, CLUSTER_BLIND};
     ClusterKnowledge              told = most[x->durations];
-    if (x->estimate && told == CLUSTER_BLIND) told = CLUSTER_PREDICTED;
+    if (x->estimator && told == CLUSTER_BLIND) told = CLUSTER_PREDICTED;
     return told < at_most ? told : at_most;
 }
 
@@ -195,7 +202,7 @@ Err information_beliefs(const Information *x, const ClusterProfiles *library,
     uint32_t         mean = 0, fallback = PROFILE_NONE;
     if (p == NULL || classes == NULL)
         return err_set(ERR_LIMIT, "no memory for the beliefs about %u jobs", n);
-    HypothesisTable *table = x->estimate ? arena_new(a, HypothesisTable, 1) : NULL;
+    HypothesisTable *table = x->estimator ? arena_new(a, HypothesisTable, 1) : NULL;
     TRY(table != NULL ? information_hypotheses(library, a, p, table) : profile_copy(library, a, p));
     memcpy(classes, class_of, n * sizeof *classes);
     if (x->profiles == PROFILES_UNKNOWN && table == NULL) {

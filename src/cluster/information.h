@@ -27,6 +27,12 @@ typedef enum KnownRates {
     RATES_MEASURED  // `delay` after every change, with multiplicative noise
 } KnownRates;
 
+typedef enum EstimatorKind {
+    ESTIMATOR_OFF,
+    ESTIMATOR_OWN,     // a job's own progress and measurements, on the priors
+    ESTIMATOR_SHARED,  // and those of other jobs, on all servers
+} EstimatorKind;
+
 typedef struct Information {
     KnownDurations durations;
     KnownProfiles  profiles;
@@ -37,13 +43,13 @@ typedef struct Information {
     TimeNs         delay;        // from a change of a rate to its measurement
     double         guard;        // see InformationBeliefs.fallback; 0: no guard
     uint32_t       guard_times;  // measurements in a row below guard x the believed rate
-    bool           estimate;     // an Estimator refines what is told, for every policy
+    EstimatorKind  estimator;    // refines what is told, for every policy
 } Information;
 
 // "perfect", "realistic" or "blind", then settings of the parts: "realistic,sigma=0.2,guard=0".
 // NULL: perfect.
 MUST_USE Err information_read(const char *text, Arena *a, Information *out);
-// "on" or "off": whether an Estimator refines it; NULL: off.
+// "off", "own" or "shared", for which "on" is another word; NULL: off.
 MUST_USE Err information_set_estimator(Information *x, const char *word);
 const char  *information_text(const Information *x, Arena *a);  // for reports
 

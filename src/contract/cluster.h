@@ -100,6 +100,13 @@ typedef struct ClusterSlice {  // a job's allocation on one server
 
 typedef enum ClusterState { CLUSTER_GONE, CLUSTER_WAITING, CLUSTER_RUNNING } ClusterState;
 
+typedef struct ClusterSpread {  // of beliefs, where an estimator gives them; zeroed: none
+    double index;    // per second of work: endings to expect at the best horizon (Gittins)
+    double mean_s;   // arithmetic mean of the work left
+    double left_sd;  // of the logarithm of the work left
+    double rate_sd;  // of the logarithm of its rate at other amounts
+} ClusterSpread;
+
 typedef struct ClusterTask {  // a job that has arrived and not ended
     ClusterJob          job;
     ClusterState        state;
@@ -115,6 +122,7 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     double              measured;  // rate at its present allocation; 0: not measured yet
     TimeNs              measured_at;  // time of that measurement
     int64_t             done;         // iterations, if in_rounds
+    ClusterSpread       spread;
     bool lent;  // its tenant has more than its guarantee while another one waits below its own
 } ClusterTask;
 

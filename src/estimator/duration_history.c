@@ -18,12 +18,20 @@ static double place(double s) {
 
 Err duration_history_init(DurationHistory *h, const DurationParams *p, Arena *a) {
     *h = (DurationHistory){.params = *p,
-                           .ended = arena_try_new(a, DurationRecord, DURATION_RECORDS)};
-    return h->ended != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for the history of durations");
+                           .ended = arena_try_new(a, DurationRecord, DURATION_RECORDS),
+                           .decay = arena_try_new(a, double, DURATION_RECORDS)};
+    if (h->ended == NULL || h->decay == NULL)
+        return err_set(ERR_LIMIT, "no memory for the history of durations");
+    for (uint32_t i = 0; i < DURATION_RECORDS; i++) h->decay[i] = exp(-(double)i / p->memory_jobs);
+    return ERR_OK;
+}
+
+DurationRecord duration_record(const JobTraits *t, double work_s) {
+    return (DurationRecord){*t, work_s, (uint32_t)place(work_s)};
 }
 
 void duration_history_end(DurationHistory *h, const JobTraits *t, double work_s) {
-    h->ended[h->total++ % DURATION_RECORDS] = (DurationRecord){*t, work_s};
+    h->ended[h->total++ % DURATION_RECORDS] = duration_record(t, work_s);
 }
 
 const DurationRecord *duration_history_at(const DurationHistory *h, uint64_t age) {
@@ -53,16 +61,16 @@ static void add_records(const DurationHistory *h, const JobTraits *t, DurationCu
     const DurationRecord *r;
     double                of_tenant = 0;
     for (uint64_t age = 0; (r = duration_history_at(h, age)) != NULL; age++) {
-        double w = alike(p, t, &r->traits) * exp(-(double)age / p->memory_jobs);
+        double w = alike(p, t, &r->traits) * h->decay[age];
         if (r->traits.tenant == t->tenant) w *= 1 + p->recent * exp(-of_tenant++ / p->recent_jobs);
-        c->deaths[(uint32_t)place(r->work_s)] += w;
+        c->deaths[r->bin] += w;
     }
 }
 
-static void add_running(const DurationParams *p, const JobTraits *t, const DurationRecord *running,
-                        uint32_t n, DurationCurve *c) {
-    for (uint32_t i = 0; i < n; i++)
-        c->censored[(uint32_t)place(running[i].work_s)] += alike(p, t, &running[i].traits);
+static void add_running(const DurationParams *p, const DurationQuery *q, DurationCurve *c) {
+    for (uint32_t i = 0; i < q->n_running; i++)
+        if (i != q->self)
+            c->censored[q->running[i].bin] += alike(p, &q->traits, &q->running[i].traits);
 }
 
 // Probability that the job ends in each bin, given that it has not by done_s.
@@ -117,22 +125,37 @@ static double quantile(const double *mass, double done, double done_s, double q)
     return left_in(DURATION_BINS - 1, done, done_s, 1);
 }
 
+// Largest ratio of the probability to end within a horizon to the expected work spent in it.
+static double gittins(const double *mass, double done, double done_s) {
+    double ended = 0, spent = 0, best = 0;
+    for (uint32_t b = (uint32_t)done; b < DURATION_BINS; b++) {
+        if (!(mass[b] > 0)) continue;
+        ended += mass[b];
+        spent += mass[b] * left_in(b, done, done_s, 0.5);
+        best = fmax(best, ended / (spent + (1 - ended) * left_in(b, done, done_s, 1)));
+    }
+    return best;
+}
+
 DurationEstimate duration_history_left(const DurationHistory *h, const DurationQuery *q) {
     DurationCurve c = {{0}, {0}};
-    double        mass[DURATION_BINS], mean = 0, square = 0, done = place(q->done_s);
+    double        mass[DURATION_BINS], mean = 0, square = 0, sum = 0, done = place(q->done_s);
     add_prior(&h->params, &c);
     add_records(h, &q->traits, &c);
-    add_running(&h->params, &q->traits, q->running, q->n_running, &c);
+    add_running(&h->params, q, &c);
     to_mass(&c, done, mass);
     if (q->told_sd > 0) weigh_told(q, mass);
     normalise(mass);
     for (uint32_t b = 0; b < DURATION_BINS; b++) {
         if (!(mass[b] > 0)) continue;
-        double x = log(left_in(b, done, q->done_s, 0.5));
+        double s = left_in(b, done, q->done_s, 0.5), x = log(s);
+        sum += mass[b] * s;
         mean += mass[b] * x;
         square += mass[b] * x * x;
     }
     return (DurationEstimate){.left_s = exp(mean),
+                              .mean_s = sum,
+                              .index = gittins(mass, done, q->done_s),
                               .log_sd = sqrt(fmax(square - mean * mean, 0)),
                               .low_s = quantile(mass, done, q->done_s, 0.05),
                               .high_s = quantile(mass, done, q->done_s, 0.95)};

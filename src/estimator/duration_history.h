@@ -20,6 +20,7 @@ typedef struct JobTraits {  // what is known of a job before it runs; 0: unknown
 typedef struct DurationRecord {
     JobTraits traits;
     double    work_s;
+    uint32_t  bin;  // of work_s
 } DurationRecord;
 
 typedef struct DurationParams {
@@ -37,13 +38,16 @@ typedef struct DurationParams {
 typedef struct DurationHistory {
     DurationParams  params;
     DurationRecord *ended;  // [DURATION_RECORDS] the last ones, in a ring
+    double         *decay;  // [DURATION_RECORDS] of weights, by age
     uint64_t        total;  // ever ended
 } DurationHistory;
 
 typedef struct DurationEstimate {  // of the work left
     double left_s;                 // geometric mean
+    double mean_s;                 // arithmetic mean
     double log_sd;                 // standard deviation of its logarithm
     double low_s, high_s;          // 90 % interval
+    double index;  // Gittins: most endings per second of work to expect over any horizon
 } DurationEstimate;
 
 MUST_USE Err duration_history_init(DurationHistory *h, const DurationParams *p, Arena *a);
@@ -53,9 +57,11 @@ typedef struct DurationQuery {
     JobTraits             traits;
     double                done_s;           // work done so far
     double                told_s, told_sd;  // a user's estimate of all its work; sd 0: none
-    const DurationRecord *running;          // [n_running] the other jobs that run now
-    uint32_t              n_running;
+    const DurationRecord *running;          // [n_running] jobs that run now
+    uint32_t              n_running, self;  // self: its own record among them; or UINT32_MAX
 } DurationQuery;
+
+DurationRecord duration_record(const JobTraits *t, double work_s);
 
 // The curve, given the work done, times the likelihood of what was told: both of all the work.
 DurationEstimate duration_history_left(const DurationHistory *h, const DurationQuery *q);

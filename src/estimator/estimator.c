@@ -24,8 +24,11 @@ uint64_t estimator_name(const char *name) {
 // The file is untrusted input: names and numbers are checked.
 enum { BUSY_MS = 3000 };
 
+enum { APPLICATION_ID = 1668249201, VERSION = 2 };  // in the file's header
+
+static const char misfit_row[] = "(misfit)";  // in place of a hypothesis
 static const char make[] =
-    "PRAGMA application_id = 1668249201; PRAGMA user_version = 1;"
+    "PRAGMA application_id = 1668249201; PRAGMA user_version = 2;"
     "CREATE TABLE IF NOT EXISTS duration(age INTEGER PRIMARY KEY, tenant INTEGER, name INTEGER,"
     " gpus INTEGER, work_s REAL);"
     "CREATE TABLE IF NOT EXISTS belief(kind TEXT, key INTEGER, hypothesis TEXT, value REAL,"
@@ -67,11 +70,12 @@ static int save_durations(sqlite3 *db, const DurationHistory *h) {
 static int save_group(sqlite3_stmt *q, const HypothesisTable *t, const char *kind,
                       const PosteriorGroup *g) {
     int code = SQLITE_OK;
-    for (uint32_t i = 0; code == SQLITE_OK && i < t->n; i++) {
+    for (uint32_t i = 0; code == SQLITE_OK && i <= t->n; i++) {
+        const char *name = i < t->n ? t->profiles->at[i].name : misfit_row;
         (void)sqlite3_bind_text(q, 1, kind, -1, SQLITE_STATIC);
         (void)sqlite3_bind_int64(q, 2, (int64_t)g->key);
-        (void)sqlite3_bind_text(q, 3, t->profiles->at[i].name, -1, SQLITE_STATIC);
-        (void)sqlite3_bind_double(q, 4, g->record.log_like[i]);
+        (void)sqlite3_bind_text(q, 3, name, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_double(q, 4, i < t->n ? g->record.log_like[i] : g->record.misfit);
         (void)sqlite3_bind_int64(q, 5, g->record.n);
         code = step_once(q);
     }
@@ -105,9 +109,39 @@ static Err open_file(const char *path, int flags, sqlite3 **db) {
     return code == SQLITE_OK ? ERR_OK : failed(*db, "open", path);
 }
 
+static int64_t number_of(sqlite3 *db, const char *pragma) {
+    sqlite3_stmt *q = NULL;
+    int64_t       n = -1;
+    if (sqlite3_prepare_v2(db, pragma, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
+        n = sqlite3_column_int64(q, 0);
+    (void)sqlite3_finalize(q);
+    return n;
+}
+
+// Neither reads nor overwrites a database of another program. An empty one may be written.
+static Err check_owner(sqlite3 *db, const char *path, bool may_be_empty) {
+    int64_t tables = number_of(db, "SELECT count(*) FROM sqlite_master");
+    int64_t id = number_of(db, "PRAGMA application_id");
+    if (tables < 0 || id < 0) return failed(db, "read", path);
+    if (may_be_empty && tables == 0 && id == 0) return ERR_OK;
+    if (id != APPLICATION_ID)
+        return err_set(ERR_INVALID,
+                       "%s: no records of an estimator, but another database; name "
+                       "another file",
+                       path);
+    int64_t version = number_of(db, "PRAGMA user_version");
+    if (version != VERSION)
+        return err_set(ERR_INVALID,
+                       "%s: records of version %lld, this program reads %d; remove "
+                       "the file or name another",
+                       path, (long long)version, VERSION);
+    return ERR_OK;
+}
+
 Err estimator_save(const Estimator *e, const char *path) {
     sqlite3 *db = NULL;
     Err      error = open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db);
+    if (error == ERR_OK) error = check_owner(db, path, true);
     if (error == ERR_OK && save_all(db, e) != SQLITE_OK) error = failed(db, "write", path);
     (void)sqlite3_close_v2(db);
     return error;
@@ -122,7 +156,7 @@ static int load_durations(sqlite3 *db, DurationHistory *h) {
         JobTraits t = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
                        (uint32_t)gpus};
         code = SQLITE_OK;
-        if (gpus >= 0 && gpus <= UINT32_MAX && isfinite(work_s) && work_s >= 0)
+        if (gpus >= 0 && gpus <= UINT32_MAX && isfinite(work_s) && work_s >= 0 && work_s < 1e12)
             duration_history_end(h, &t, work_s);
     }
     (void)sqlite3_finalize(q);
@@ -138,14 +172,19 @@ static uint32_t hypothesis(const HypothesisTable *t, const char *name) {
 static void load_belief(sqlite3_stmt *q, ProfilePosterior *p) {
     const char *kind = (const char *)sqlite3_column_text(q, 0);
     uint64_t    key = (uint64_t)sqlite3_column_int64(q, 1);
-    uint32_t    i = hypothesis(&p->table, (const char *)sqlite3_column_text(q, 2));
+    const char *name = (const char *)sqlite3_column_text(q, 2);
+    bool        misfit = name != NULL && strcmp(name, misfit_row) == 0;
+    uint32_t    i = misfit ? 0 : hypothesis(&p->table, name);
     double      value = sqlite3_column_double(q, 3);
     int64_t     n = sqlite3_column_int64(q, 4);
     bool        named = kind != NULL && strcmp(kind, "name") == 0;
     if (kind == NULL || i == PROFILE_NONE || !isfinite(value) || n < 0 || n > INT32_MAX) return;
     PosteriorRecord *r = profile_posterior_group(named ? p->names : p->tenants, key);
-    if (r == NULL || (!named && value < 0)) return;
-    r->log_like[i] = value;
+    if (r == NULL || ((!named || misfit) && value < 0)) return;
+    if (misfit)
+        r->misfit = value;
+    else
+        r->log_like[i] = value;
     r->n = (uint32_t)n;
 }
 
@@ -164,6 +203,7 @@ Err estimator_load(Estimator *e, const char *path) {
     sqlite3 *db = NULL;
     if (access(path, F_OK) != 0) return ERR_OK;
     Err error = open_file(path, SQLITE_OPEN_READONLY, &db);
+    if (error == ERR_OK) error = check_owner(db, path, false);
     int code = error == ERR_OK ? load_durations(db, &e->durations) : SQLITE_OK;
     if (error == ERR_OK && code == SQLITE_OK && e->has_profiles)
         code = load_beliefs(db, &e->profiles);

@@ -122,6 +122,32 @@ static double spread_of(const PosteriorParams *p) {
     return sqrt(p->noise * p->noise + p->misfit * p->misfit);
 }
 
+// Squared error of a measurement by the hypotheses that now fit best, in units of its noise.
+static double left_over(const ProfilePosterior *p, const PosteriorQuery *q,
+                        const PosteriorRecord *own, double log_rate, const double *of) {
+    double         w[POSTERIOR_MOST], mean = 0;
+    PosteriorQuery now = {q->traits, q->class, own};
+    profile_posterior_weights(p, &now, w);
+    for (uint32_t i = 0; i < p->table.n; i++) mean += w[i] * of[i];
+    double z = (log_rate - mean) / spread_of(&p->params);
+    return fmin(z * z, 100);
+}
+
+static void add_misfit(PosteriorRecord *r, double z2) {
+    r->misfit += z2;
+    r->n++;
+}
+
+// Where measurements miss every hypothesis, predictions are less certain, too.
+static double widened(const ProfilePosterior *p, const PosteriorQuery *q) {
+    const PosteriorRecord *named = profile_posterior_find(p->names, q->traits.name);
+    const PosteriorRecord *r = named != NULL ? named : q->own;
+    double                 own = spread_of(&p->params);
+    if (r == NULL || r->n == 0) return own;
+    double by = (p->params.degrees + r->misfit) / (p->params.degrees + r->n);
+    return own * sqrt(fmax(by, 1));
+}
+
 bool profile_posterior_measured(ProfilePosterior *p, const PosteriorQuery *q,
                                 const RateMeasurement *m, PosteriorRecord *own) {
     double least = INFINITY, most = -INFINITY, of[POSTERIOR_MOST];
@@ -139,8 +165,9 @@ bool profile_posterior_measured(ProfilePosterior *p, const PosteriorQuery *q,
         own->log_like[i] += like;
         if (named != NULL) named->log_like[i] += like;
     }
-    own->n++;
-    if (named != NULL) named->n++;
+    double z2 = left_over(p, q, own, log(m->rate), of);
+    add_misfit(own, z2);
+    if (named != NULL) add_misfit(named, z2);
     return true;
 }
 
@@ -154,7 +181,8 @@ void profile_posterior_ended(ProfilePosterior *p, const PosteriorQuery *q) {
     of->n++;
 }
 
-uint32_t profile_posterior_class(const ProfilePosterior *p, const PosteriorQuery *q) {
+uint32_t profile_posterior_class(const ProfilePosterior *p, const PosteriorQuery *q,
+                                 double *log_sd) {
     double   w[POSTERIOR_MOST], least = INFINITY;
     uint32_t best = 0, n = p->table.n_classes;
     profile_posterior_weights(p, q, w);
@@ -165,12 +193,13 @@ uint32_t profile_posterior_class(const ProfilePosterior *p, const PosteriorQuery
         least = sum;
         best = k;
     }
+    if (log_sd != NULL) *log_sd = sqrt(least);
     return best;
 }
 
 RateBelief profile_posterior_rate(const ProfilePosterior *p, const PosteriorQuery *q,
                                   const RateMeasurement *m) {
-    double w[POSTERIOR_MOST], mean = 0, square = 0, own = spread_of(&p->params);
+    double w[POSTERIOR_MOST], mean = 0, square = 0, own = widened(p, q);
     profile_posterior_weights(p, q, w);
     for (uint32_t i = 0; i < p->table.n; i++) {
         double x = log(predicted(m, i));

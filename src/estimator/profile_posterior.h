@@ -33,6 +33,7 @@ typedef struct PosteriorParams {
 
 typedef struct PosteriorRecord {        // of a job, or of all jobs of a name or a tenant
     double   log_like[POSTERIOR_MOST];  // of a tenant: sums of posterior weights
+    double   misfit;                    // of measurements: sum of squared errors in units of noise
     uint32_t n;                         // measurements, or jobs
 } PosteriorRecord;
 
@@ -80,8 +81,9 @@ void profile_posterior_ended(ProfilePosterior *p, const PosteriorQuery *q);
 
 void profile_posterior_weights(const ProfilePosterior *p, const PosteriorQuery *q,
                                double weights[POSTERIOR_MOST]);
-// The class with the smallest expected squared error of log rates.
-uint32_t   profile_posterior_class(const ProfilePosterior *p, const PosteriorQuery *q);
+// The class with the smallest expected squared error of log rates; *log_sd: its root, or NULL.
+uint32_t   profile_posterior_class(const ProfilePosterior *p, const PosteriorQuery *q,
+                                   double *log_sd);
 RateBelief profile_posterior_rate(const ProfilePosterior *p, const PosteriorQuery *q,
                                   const RateMeasurement *m);  // m->rate is ignored
 

@@ -216,7 +216,7 @@ static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCe
     };
     for (uint32_t i = 0; i < sizeof fields / sizeof *fields; i++)
         out->fields[out->n_fields++] = fields[i];
-    if (!information_is_perfect(&x->information) || x->information.estimate)
+    if (!information_is_perfect(&x->information) || x->information.estimator)
         out->fields[out->n_fields++] =
             (CellField){.key = "information", .text = information_text(&x->information, a)};
     out->group = x->trace;
@@ -262,7 +262,7 @@ static char *about(const ClusterCompareParams *p, Arena *a) {
                                              ? arena_printf(a, "; no job longer than %lld s", (long long)x->max_s)
                                              : arena_str(a, "");
     char                      *information =
-        information_is_perfect(&x->information) && !x->information.estimate
+        information_is_perfect(&x->information) && !x->information.estimator
                                  ? arena_str(a, "")
                                  : arena_printf(a, "; policies are told: %s", information_text(&x->information, a));
     return arena_printf(a, "%s%s%s%s.", jobs, longest, error, information);

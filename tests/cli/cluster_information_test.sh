@@ -8,7 +8,7 @@ cp "$dir/out" "$dir/default"
 expect 0 $compare --policies srtf,optimus --json --information perfect --estimator off
 cmp -s "$dir/out" "$dir/default" || fail "perfect information is not the default"
 expect 0 $compare --policies srtf,optimus,maifs --information realistic
-prints "policies are told: durations estimated .* profiles library .* rates measured"
+prints "policies are told: durations unknown, profiles library .* rates measured"
 expect 0 $compare --policies srtf,optimus,maifs --information blind --estimator on
 prints "refined by an estimator"
 prints "^srtf .*predicted"
@@ -17,12 +17,18 @@ prints "^srtf .*blind"
 expect 2 $compare --information wrong
 says "--information wrong: choose perfect, realistic or blind"
 expect 2 $compare --estimator maybe
-says "--estimator maybe: choose on or off"
+says "--estimator maybe: choose off, own or shared"
+expect 0 $compare --policies srtf,maifs --information realistic --estimator own
+prints "refined by an estimator (own)"
 simulate="cluster simulate --trace philly_small --jobs 80 --nodes 2 --max-gpus 16 --profiles default --policy srtf"
 expect 0 $simulate --information blind --estimator on --experience "$dir/records.db" --json
 [ -s "$dir/records.db" ] || fail "no records were written"
 cp "$dir/out" "$dir/first"
 expect 0 $simulate --information blind --estimator on --experience "$dir/records.db" --json
+sqlite3 "$dir/other.db" "CREATE TABLE t(x)" 2>/dev/null && {
+    expect 1 $simulate --information blind --estimator on --experience "$dir/other.db"
+    says "another database"
+}
 expect 2 $simulate --experience "$dir/records.db"
 expect 0 cluster explain --brief --trace philly_small --jobs 80 --nodes 2 --max-gpus 16 --profiles default \
     --policy optimus --information realistic --estimator on

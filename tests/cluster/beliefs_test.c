@@ -72,7 +72,7 @@ static ClusterRun run_of(const JobList *l, const ServerList *servers, uint64_t s
     InformationBeliefs *b = arena_new(&arena, InformationBeliefs, 1);
     ClassAssignment     classes;
     ClusterRun          x = {.jobs = l, .servers = servers, .seed = seed, .knows = CLUSTER_ORACLE};
-    assert_int_equal(information_read("realistic", &arena, &x.info), ERR_OK);
+    assert_int_equal(information_read("realistic,durations=estimated", &arena, &x.info), ERR_OK);
     assert_int_equal(class_assignment_draw(&profiles, l, NULL, (Rng){seed}, &arena, &classes),
                      ERR_OK);
     assert_int_equal(information_beliefs(&x.info, &profiles, classes.class_of, l->n, &arena, b),

@@ -2,6 +2,7 @@
 // sharing by name, classes that the library does not have, and the file of records.
 #include <math.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -186,10 +187,10 @@ static void test_default_allocations_say_nothing(void **state) {
     ClusterSlice s = {
         .mask = 1, .gpus = 1, .gpu_milli = 1000, .cores_milli = 3000, .memory_mib = 64000};
     RateMeasurement m = {&b.believed, &b.job, &s, 1, NULL, 0, 0.5};
-    uint32_t        before = profile_posterior_class(&p, &q);
+    uint32_t        before = profile_posterior_class(&p, &q, NULL);
     assert_false(profile_posterior_measured(&p, &q, &m, &own));
     assert_int_equal(own.n, 0);
-    assert_int_equal(profile_posterior_class(&p, &q), before);
+    assert_int_equal(profile_posterior_class(&p, &q, NULL), before);
 }
 
 // What a tenant ran is likelier for its next job.
@@ -270,6 +271,71 @@ static void test_saved_records_are_loaded_again(void **state) {
     assert_int_equal(empty.durations.total, 0);
 }
 
+static void run_sql(const char *path, const char *sql) {
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static Err load(const char *path) {
+    const EstimatorParams params = ESTIMATOR_PARAMS;
+    Estimator             e;
+    size_t                mark = arena.used;
+    assert_int_equal(estimator_init(&e, &table, &params, &arena), ERR_OK);
+    Err error = estimator_load(&e, path);
+    for (uint64_t age = 0; error == ERR_OK && age < e.durations.total; age++) {
+        const DurationRecord *r = duration_history_at(&e.durations, age);
+        assert_true(r == NULL || (isfinite(r->work_s) && r->bin < DURATION_BINS));
+    }
+    arena.used = mark;
+    return error;
+}
+
+static void test_foreign_databases_are_refused(void **state) {
+    (void)state;
+    char      path[] = "/tmp/estimator_test_XXXXXX";
+    int       fd = mkstemp(path);
+    Estimator a = filled(5);
+    assert_true(fd >= 0);
+    run_sql(path, "CREATE TABLE duration(age, tenant, name, gpus, work_s)");
+    assert_int_equal(load(path), ERR_INVALID);
+    assert_non_null(strstr(err_why(), "another database"));
+    assert_int_equal(estimator_save(&a, path), ERR_INVALID);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(estimator_save(&a, path), ERR_OK);
+    assert_int_equal(load(path), ERR_OK);
+    run_sql(path, "UPDATE duration SET work_s = 'x', gpus = -1; UPDATE belief SET value = 9e999");
+    assert_int_equal(load(path), ERR_OK);
+    run_sql(path, "PRAGMA user_version = 1");
+    assert_int_equal(load(path), ERR_INVALID);
+    assert_non_null(strstr(err_why(), "version 1"));
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+}
+
+// Any bytes may be wrong: an error, or records that hold what they promise.
+static void test_corrupt_files_do_no_harm(void **state) {
+    (void)state;
+    char      path[] = "/tmp/estimator_test_XXXXXX";
+    int       fd = mkstemp(path);
+    Estimator a = filled(6);
+    Rng       r = {7};
+    assert_true(fd >= 0);
+    assert_int_equal(estimator_save(&a, path), ERR_OK);
+    off_t bytes = lseek(fd, 0, SEEK_END);
+    for (uint32_t i = 0; i < 200; i++) {
+        off_t         at = (off_t)rng_below(&r, i % 2 == 0 ? 4096 : (uint64_t)bytes);
+        unsigned char was, now = (unsigned char)rng_below(&r, 256);
+        assert_int_equal(pread(fd, &was, 1, at), 1);
+        assert_int_equal(pwrite(fd, &now, 1, at), 1);
+        (void)load(path);
+        if (i % 8 != 0) assert_int_equal(pwrite(fd, &was, 1, at), 1);
+    }
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_and_coverage),
@@ -278,6 +344,8 @@ TEST_MAIN() {
         cmocka_unit_test(test_tenants_shift_the_prior),
         cmocka_unit_test(test_same_observations_same_bytes),
         cmocka_unit_test(test_saved_records_are_loaded_again),
+        cmocka_unit_test(test_foreign_databases_are_refused),
+        cmocka_unit_test(test_corrupt_files_do_no_harm),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

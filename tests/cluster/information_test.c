@@ -46,7 +46,7 @@ static void test_sets_and_settings(void **state) {
     x = read("perfect");
     assert_true(information_is_perfect(&x));
     x = read("realistic,sigma=0.25,delay_s=60");
-    assert_int_equal(x.durations, DURATIONS_ESTIMATED);
+    assert_int_equal(x.durations, DURATIONS_UNKNOWN);
     assert_int_equal(x.profiles, PROFILES_LIBRARY);
     assert_int_equal(x.rates, RATES_MEASURED);
     assert_true(x.sigma == 0.25 && x.delay == 60 * CLUSTER_SECOND && x.guard > 0);
@@ -65,7 +65,8 @@ static void test_sets_and_settings(void **state) {
 
 static void test_knowledge_is_at_most_the_policys(void **state) {
     (void)state;
-    Information exact = read("perfect"), some = read("realistic"), none = read("blind");
+    Information exact = read("perfect"), some = read("realistic,durations=estimated"),
+                none = read("blind");
     assert_int_equal(information_knows(&exact, CLUSTER_ORACLE), CLUSTER_ORACLE);
     assert_int_equal(information_knows(&some, CLUSTER_ORACLE), CLUSTER_PREDICTED);
     assert_int_equal(information_knows(&none, CLUSTER_ORACLE), CLUSTER_BLIND);

@@ -35,7 +35,8 @@ static DurationHistory history(void) {
 
 static DurationEstimate left_of(const DurationHistory *h, const JobTraits *t, double done_s,
                                 const DurationRecord *running, uint32_t n) {
-    DurationQuery q = {.traits = *t, .done_s = done_s, .running = running, .n_running = n};
+    DurationQuery q = {
+        .traits = *t, .done_s = done_s, .running = running, .n_running = n, .self = UINT32_MAX};
     return duration_history_left(h, &q);
 }
 
@@ -104,7 +105,7 @@ static void test_running_jobs_are_censored_not_ignored(void **state) {
     JobTraits       x = {.tenant = 1, .gpus = 2};
     DurationRecord  running[20];
     for (uint32_t i = 0; i < 20; i++) duration_history_end(&h, &x, 90 + i);
-    for (uint32_t i = 0; i < 20; i++) running[i] = (DurationRecord){x, 5000};
+    for (uint32_t i = 0; i < 20; i++) running[i] = duration_record(&x, 5000);
     DurationEstimate without = left_of(&h, &x, 0, NULL, 0);
     DurationEstimate with = left_of(&h, &x, 0, running, 20);
     assert_true(without.left_s < 200);
@@ -146,7 +147,7 @@ static void test_median_agrees_with_plain_kaplan_meier(void **state) {
     JobTraits       x = {.tenant = 1};
     assert_int_equal(duration_history_init(&h, &p, &arena), ERR_OK);
     for (uint32_t i = 0; i < 200; i++) {
-        all[i] = (DurationRecord){x, exp(6 + rng_normal(&r))};
+        all[i] = duration_record(&x, exp(6 + rng_normal(&r)));
         duration_history_end(&h, &x, all[i].work_s);
     }
     DurationEstimate e = left_of(&h, &x, 0, NULL, 0);

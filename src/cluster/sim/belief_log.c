@@ -30,6 +30,8 @@ void belief_log_note(void *self, const ClusterView *v, const ClusterAction *plan
     BeliefEntry e = {.at = v->now,
                      .class = class_name(v, t),
                      .left = cluster_left(v, t),
+                     .left_sd = t->spread.left_sd,
+                     .rate_sd = t->spread.rate_sd,
                      .rate = runs ? t->rate : 0,
                      .measured = runs ? t->measured : 0};
     if (l->n > 0 && !differs(&e, &l->at[l->n - 1])) return;

@@ -9,6 +9,8 @@ typedef struct BeliefEntry {
     TimeNs at;
     const char *class;  // believed; "" without one
     TimeNs left;        // believed work left, or CLUSTER_UNKNOWN
+    double left_sd;     // of its logarithm; 0: unknown
+    double rate_sd;     // of the logarithm of its rate at other amounts; 0: unknown
     double rate;        // believed, or measured; 0: it waits
     double measured;    // 0: not yet
 } BeliefEntry;

@@ -1,6 +1,7 @@
 // ClusterRun: one simulated run of a job trace on servers under a policy: its input and its result.
 #pragma once
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -65,12 +66,26 @@ typedef struct ClusterUse {  // averages over an interval, as fractions of the c
     double waiting;  // number of jobs
 } ClusterUse;
 
+typedef struct Calibration {  // of an estimator: true against believed
+    uint64_t n;
+    double   square;   // sum of squared errors of the logarithm
+    double   covered;  // inside the 90 % interval
+} Calibration;
+
+static inline double calibration_rms(const Calibration *c) {
+    return c->n > 0 ? sqrt(c->square / (double)c->n) : NAN;
+}
+static inline double calibration_cover(const Calibration *c) {
+    return c->n > 0 ? c->covered / (double)c->n : NAN;
+}
+
 typedef struct ClusterResult {
     ClusterEnd *ends;  // [n] in the order of the job list
     uint32_t    n;
     TimeNs      first, last;  // first submission, last finish
     uint64_t    events, decisions, starts, preemptions, levels;
-    double      decide_ns;  // wall time in the policy; 0 without a clock
+    Calibration durations, rates;  // at arrival; before a measurement
+    double      decide_ns;         // wall time in the policy; 0 without a clock
     uint32_t    most_alive;
     uint64_t    alive_ns, busy_ns;  // final values; see ClusterView
     ClusterUse  use;

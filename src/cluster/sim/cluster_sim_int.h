@@ -24,22 +24,23 @@ void usage_go(Usage *c, TimeNs to);  // `now` held since the last call
 // Returns the averages of the run; writes those of the intervals into at[CLUSTER_SPANS].
 ClusterUse usage_close(Usage *c, ClusterUse *at, uint32_t *n, TimeNs *span);
 
-typedef struct TaskState {       // of a task, what policies do not see
-    TimeNs left;                 // work at `mark`, including what it owes
-    TimeNs owed;                 // restart cost, truly
-    TimeNs mark;                 // time up to which true progress is accounted
-    double rate;                 // since `mark`, truly
-    TimeNs guess;                // predicted total work
-    uint32_t class;              // truly
-    uint32_t      job;           // index in the trace
-    uint32_t      room;          // capacity of slices
-    uint32_t      measurements;  // so far
-    uint32_t      strikes;       // measurements in a row below the believed rate
-    bool          changed;       // its rate has to be recomputed
-    bool          guarded;       // the guard returned it to its default demand
-    TimeNs        seen;          // work done, as policies see it
-    TimeNs        estimated;     // `seen` when its work left was estimated last
-    JobTraits     traits;        // for the estimator
+typedef struct TaskState {          // of a task, what policies do not see
+    TimeNs left;                    // work at `mark`, including what it owes
+    TimeNs owed;                    // restart cost, truly
+    TimeNs mark;                    // time up to which true progress is accounted
+    double rate;                    // since `mark`, truly
+    TimeNs guess;                   // predicted total work
+    uint32_t class;                 // truly
+    uint32_t      job;              // index in the trace
+    uint32_t      room;             // capacity of slices
+    uint32_t      measurements;     // so far
+    uint32_t      strikes;          // measurements in a row below the believed rate
+    bool          changed;          // its rate has to be recomputed
+    bool          guarded;          // the guard returned it to its default demand
+    TimeNs        seen;             // work done, as policies see it
+    TimeNs        estimated;        // `seen` when its work left was estimated last
+    uint64_t      estimated_after;  // jobs that had ended then, plus 1; 0: not estimated
+    JobTraits     traits;           // for the estimator
     ClusterSlice *slices;
 } TaskState;
 
@@ -87,7 +88,11 @@ typedef struct ClusterSim {
     uint64_t          idle_rounds;
     Estimator        *estimator;   // NULL: none
     PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
-    DurationRecord   *records;     // [n_slots] scratch: running tasks
+    DurationRecord   *records;     // [n_records] running tasks, at records_at
+    uint32_t         *record_of;   // [n_slots] index of a running task in records
+    TimeNs            records_at;
+    uint64_t          records_entry;  // entries then
+    uint32_t          n_records, renew_next;
 } ClusterSim;
 
 void slot_queue_add(SlotQueue *l, uint32_t slot);

@@ -141,8 +141,10 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->params =
         (UtilityParams){.fixed = fixed,
                         .critical_boost = m->loaded->w != NULL ? 0 : (float)cfg->critical_boost,
+                        .uncertain_boost = (float)cfg->uncertain_boost,
                         .critical_gang_power = (float)cfg->critical_gang_power,
                         .margin = (float)cfg->margin,
+                        .spread = cfg->spread,
                         .unknown_left_s = (float)cfg->unknown_left_s};
     m->offering = (OfferContext){
         .setup = s,

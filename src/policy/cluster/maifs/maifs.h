@@ -27,8 +27,10 @@
     X(evict_margin, double, 0.1, 0, 10, "utility by which a task must exceed its victims")         \
     X(restart_weight, double, 3, 0, 100, "weight of the victims' restart cost")                    \
     X(critical_boost, double, 4, 0, 8, "rules: exponent of the gain of critical jobs")             \
+    X(uncertain_boost, double, 1, 0, 8, "the same, for uncertain durations, also with a network")  \
     X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
+    X(spread, bool, true, 0, 1, "uncertain durations are valued by their distribution")            \
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
 typedef struct MaifsSettings {

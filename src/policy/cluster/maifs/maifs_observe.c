@@ -10,11 +10,12 @@ typedef struct Work {  // remaining time x GPUs, cores, memory
     double gpus, cores, memory;
 } Work;
 
-static void add_work(Work *w, const ClusterView *v, const uint32_t *tasks, uint32_t n) {
+static void add_work(Work *w, const ClusterView *v, const uint32_t *tasks, uint32_t n, bool mean) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &v->tasks[tasks[i]];
         TimeNs             left = cluster_left(v, t);
         double             s = left > 0 ? (double)left / 1e9 : 0;
+        if (mean && t->spread.mean_s > 0) s = t->spread.mean_s;
         w->gpus += s * (double)cluster_gpu_milli(&t->job);
         w->cores += s * t->job.cores_milli;
         w->memory += s * t->job.memory_mib;
@@ -22,11 +23,11 @@ static void add_work(Work *w, const ClusterView *v, const uint32_t *tasks, uint3
 }
 
 // Drain time of the scarcest resource, at default demands.
-static double drain_of(const ClusterView *v) {
+static double drain_of(const ClusterView *v, bool mean) {
     const ClusterSetup *s = v->setup;
     Work                w = {0};
-    add_work(&w, v, v->waiting, v->n_waiting);
-    add_work(&w, v, v->running, v->n_running);
+    add_work(&w, v, v->waiting, v->n_waiting, mean);
+    add_work(&w, v, v->running, v->n_running, mean);
     double gpus = w.gpus / ((double)s->gpus * CLUSTER_WHOLE_GPU);
     double cores = w.cores / (double)(s->cores_milli + 1);
     double memory = w.memory / (double)(s->memory_mib + 1);
@@ -77,7 +78,8 @@ static void observe_queue(Maifs *m) {
 static void scale_values(Maifs *m) {
     maifs_net_observe(&m->net, m->loaded->w, &m->input, m->cache, m->u);
     for (uint32_t k = 0; k < m->input.n_jobs; k++)
-        m->utilities[m->seen[k]].value *= repro_exp(MAIFS_VALUE_RANGE * m->u[k]);
+        m->utilities[m->seen[k]].value *=
+            repro_exp(MAIFS_VALUE_RANGE * m->u[k] * m->utilities[m->seen[k]].certainty);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_total(&m->plans[i], m->utilities);
 }
@@ -165,7 +167,7 @@ void maifs_observe(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_explored = 0;
     memset(m->granted, 0, sizeof m->granted);
-    m->drain_s = drain_of(v);
+    m->drain_s = drain_of(v, m->params.spread);
     update_utilities(m, v->running, v->n_running);
     update_utilities(m, v->waiting, v->n_waiting);
     raise_guaranteed(m, v);

@@ -82,8 +82,16 @@ float task_utility_effective_left(const TaskUtility *w, double drain, const Util
     float left = w->left_s, gpus = w->gpus > 0 ? (float)w->gpus : 1;
     float line = (float)drain * r->margin;
     if (!(left > line) || !(line > 0)) return left;
-    float boost = repro_exp(r->critical_boost * repro_log(left / line)) - 1;
+    float power = r->critical_boost * w->certainty + r->uncertain_boost * (1 - w->certainty);
+    float boost = repro_exp(power * repro_log(left / line)) - 1;
     return left / (1 + boost * repro_exp(r->critical_gang_power * repro_log(gpus)));
+}
+
+// The Gittins index in place of the reciprocal of the work left; the gain of critical jobs stays.
+static void value_by_index(TaskUtility *w, const ClusterTask *t, float weight) {
+    double owed = (double)t->owed / 1e9;
+    float  critical = w->value * w->left_s / weight;
+    w->value = weight * critical / (float)(1 / t->spread.index + owed);
 }
 
 void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask *t, double drain_s,
@@ -93,6 +101,9 @@ void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask
     if (t->job.tenant != CLUSTER_NONE) weight = v->setup->tenants[t->job.tenant].weight;
     double s =
         left >= 0 ? (double)left / 1e9 : r->unknown_left_s + (double)cluster_held(v, t) / 1e9;
+    if (r->spread && t->spread.mean_s > 0) s = t->spread.mean_s + (double)t->owed / 1e9;
     w->left_s = (float)(s > 1 ? s : 1);
+    w->certainty = r->spread ? (float)(1 / (1 + t->spread.left_sd * t->spread.left_sd)) : 1;
     w->value = (float)weight / task_utility_effective_left(w, drain_s, r);
+    if (r->spread && t->spread.index > 0) value_by_index(w, t, (float)weight);
 }

@@ -19,15 +19,18 @@ typedef struct TaskUtility {
     uint32_t     n_levels, default_level;
     UtilityLevel levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
     float        restart_s, left_s;
-    float        value;  // of a second of work: the reciprocal of the effective remaining time
-    bool         wide;   // more GPUs than any suitable server has
+    float        certainty;  // 1: left_s is exact; falls with the spread of its belief
+    float        value;      // of a second of work: the reciprocal of the effective remaining time
+    bool         wide;       // more GPUs than any suitable server has
 } TaskUtility;
 
 typedef struct UtilityParams {
     bool  fixed;                // the default amounts are the only level
     float critical_gang_power;  // critical jobs gain by their GPUs to this power
     float critical_boost;       // exponent of the gain of critical jobs
+    float uncertain_boost;      // the same where the work left is uncertain
     float margin;               // critical: more left than this many times the cluster's drain time
+    bool  spread;               // beliefs count with their spread, where it is known
     float unknown_left_s;       // remaining time assumed at the start where it is unknown
 } UtilityParams;
 
