@@ -33,6 +33,8 @@ enum {
 static const float BELIEF_LOG_MIDDLE = 6.5f, BELIEF_LOG_UNIT = 2.5f;  // of log seconds
 static const float BELIEF_SD_LEAST = 0.1f, BELIEF_SCALE_LEAST = 0.03f;
 
+#define BELIEF_FACTS "policy=beliefs\nnetwork=1\n"  // metadata of its weights files
+
 // Jobs or queries; queries have BELIEF_QUERY features, jobs BELIEF_JOB.
 typedef struct BeliefTokens {
     float   *features;   // [n][...]
