@@ -17,11 +17,15 @@
     }
 #define CLUSTER_ESTIMATOR_ARG(to_)                                                                 \
     {                                                                                              \
-        "estimator", ARG_TEXT, to_, "on|off",                                                      \
-            "whether an estimator refines what policies are told, by what it observes (default "   \
-            "off)",                                                                                \
+        "estimator", ARG_TEXT, to_, "KIND[:FILE]",                                                 \
+            "estimator that refines what policies are told: off, on (by hand), attention or "      \
+            "both, "                                                                               \
+            "with weights of FILE (default off)",                                                  \
             0, 0                                                                                   \
     }
+
+// Reads that option; weights are those of FILE, or the shipped ones.
+MUST_USE Err cluster_estimator_read(const char *text, Arena *a, Information *out);
 
 enum { TRACE_ARG_ROWS = 14, TRACE_ARG_SOME = 9 };
 

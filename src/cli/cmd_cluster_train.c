@@ -121,7 +121,7 @@ static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
     ClusterCurriculumOptions co = {.jobs = (uint32_t)o->jobs, .profiles = o->profiles};
     const char             **traces, **servers;
     TRY(information_read(o->information, a, &co.information));
-    TRY(information_set_estimator(&co.information, o->estimator));
+    TRY(cluster_estimator_read(o->estimator, a, &co.information));
     TRY(option_list_words("trace", o->traces, a, &traces, &co.n_traces));
     TRY(option_list_words("servers", o->servers, a, &servers, &co.n_servers));
     co.traces = traces;

@@ -98,11 +98,13 @@ Err information_read(const char *text, Arena *a, Information *out) {
 }
 
 Err information_set_estimator(Information *x, const char *word) {
-    static const char *const words[] = {"off", "on"};
+    static const char *const words[] = {"off", "on", "attention", "both"};
     uint32_t                 at = 0;
-    while (word != NULL && at < 2 && strcmp(words[at], word) != 0) at++;
-    if (at == 2) return err_set(ERR_ARG, "--estimator %.40s: choose on or off", word);
-    x->estimate = at == 1;
+    while (word != NULL && at < 4 && strcmp(words[at], word) != 0) at++;
+    if (at == 4)
+        return err_set(ERR_ARG, "--estimator %.40s: choose off, on, attention or both", word);
+    x->estimate = at > 0;
+    x->estimator = at > 0 ? (EstimatorKind)(at - 1) : ESTIMATOR_BY_HAND;
     return ERR_OK;
 }
 
@@ -114,7 +116,10 @@ const char *information_text(const Information *x, Arena *a) {
     if (x->profiles != PROFILES_EXACT) p = arena_printf(a, "%s (sigma %.3g)", p, x->sigma);
     if (x->rates == RATES_MEASURED)
         r = arena_printf(a, "%s (%.3g s late, noise %.3g)", r, (double)x->delay / 1e9, x->noise);
-    return arena_printf(a, "%s, %s, %s%s", d, p, r, x->estimate ? ", refined by an estimator" : "");
+    static const char *const kinds[] = {"", " by attention", " by hand and by attention"};
+    return arena_printf(a, "%s, %s, %s%s%s", d, p, r,
+                        x->estimate ? ", refined by an estimator" : "",
+                        x->estimate ? kinds[x->estimator] : "");
 }
 
 ClusterKnowledge information_knows(const Information *x, ClusterKnowledge at_most) {

@@ -27,6 +27,8 @@ typedef enum KnownRates {
     RATES_MEASURED  // `delay` after every change, with multiplicative noise
 } KnownRates;
 
+typedef enum EstimatorKind { ESTIMATOR_BY_HAND, ESTIMATOR_ATTENTION, ESTIMATOR_BOTH } EstimatorKind;
+
 typedef struct Information {
     KnownDurations durations;
     KnownProfiles  profiles;
@@ -38,12 +40,15 @@ typedef struct Information {
     double         guard;        // see InformationBeliefs.fallback; 0: no guard
     uint32_t       guard_times;  // measurements in a row below guard x the believed rate
     bool           estimate;     // an Estimator refines what is told, for every policy
+    EstimatorKind  estimator;    // both: the mean of the two, of logarithms
+    const float   *beliefs;      // parameters of the BeliefNet, unless by hand; borrowed
 } Information;
 
 // "perfect", "realistic" or "blind", then settings of the parts: "realistic,sigma=0.2,guard=0".
 // NULL: perfect.
 MUST_USE Err information_read(const char *text, Arena *a, Information *out);
-// "on" or "off": whether an Estimator refines it; NULL: off.
+// "off", "on" (by hand), "attention" or "both": which Estimator refines it; NULL: off. With the
+// last two the caller sets `beliefs`.
 MUST_USE Err information_set_estimator(Information *x, const char *word);
 const char  *information_text(const Information *x, Arena *a);  // for reports
 

@@ -26,6 +26,7 @@ Err cluster_sim_estimate_open(ClusterSim *w) {
     if (w->estimator == NULL || w->posteriors == NULL || w->records == NULL)
         return err_set(ERR_LIMIT, "no memory to estimate %u jobs", n);
     TRY(estimator_init(w->estimator, table, &params, w->arena));
+    TRY(cluster_sim_attention_open(w));
     return run->experience != NULL ? estimator_load(w->estimator, run->experience) : ERR_OK;
 }
 
@@ -70,6 +71,7 @@ TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
         q.told_sd = fmax(w->run->error, 1e-3);
     }
     DurationEstimate e = duration_history_left(&w->estimator->durations, &q);
+    e = cluster_sim_attention_left(w, slot, &q, e);
     l->estimated = l->seen;
     return (TimeNs)(fmin(e.left_s, 1e9) * 1e9) + 1;
 }
@@ -93,9 +95,10 @@ void cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot) {
     if (w->estimator == NULL) return;
     w->posteriors[slot] = (PosteriorRecord){.n = 0};
     w->states[slot].traits = traits_of(w, slot);
+    cluster_sim_attention_arrival(w, slot);
     if (has_profiles(w) && t->job.class != CLUSTER_NONE) {
         PosteriorQuery q = query_of(w, slot);
-        t->job.class = profile_posterior_class(&w->estimator->profiles, &q);
+        t->job.class = cluster_sim_attention_class(w, slot, &q);
     }
     if (cluster_sim_estimates_durations(w)) t->left = cluster_sim_estimate_left(w, slot);
 }
@@ -167,7 +170,8 @@ bool cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot) {
     PosteriorQuery q = query_of(w, slot);
     if (!profile_posterior_measured(&w->estimator->profiles, &q, &m, &w->posteriors[slot]))
         return false;
-    return spread_belief(w, slot, profile_posterior_class(&w->estimator->profiles, &q));
+    cluster_sim_attention_rate(w, slot, &m);
+    return spread_belief(w, slot, cluster_sim_attention_class(w, slot, &q));
 }
 
 void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
@@ -175,6 +179,7 @@ void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
     const TaskState *l = &w->states[slot];
     cluster_sim_book_view(w, slot);
     duration_history_end(&w->estimator->durations, &l->traits, (double)l->seen / 1e9);
+    cluster_sim_attention_end(w, slot);
     if (!has_profiles(w)) return;
     PosteriorQuery q = query_of(w, slot);
     profile_posterior_ended(&w->estimator->profiles, &q);
