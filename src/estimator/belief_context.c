@@ -219,7 +219,7 @@ void belief_context_ask(BeliefContext *c, uint32_t slot, const float *told, Beli
     belief_query_features(j, told, features, records);
     BeliefQueries q = {{features, records, &j->n_records, 1}, rows, &n, pair};
     belief_net_query(c->w, &q, c->kv, raw, c->query_cache);
-    belief_net_output(raw, out);
+    belief_net_output(raw, told, out);
 }
 
 enum { BINS = 128 };

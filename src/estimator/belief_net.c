@@ -249,7 +249,7 @@ void belief_net_query(const float *w, const BeliefQueries *q, const float *kv, f
     mat_set_backend(was);
 }
 
-void belief_net_output(const float *raw, BeliefOutput *out) {
+void belief_net_output(const float *raw, const float *told, BeliefOutput *out) {
     activation_softmax(1, BELIEF_MIX, NULL, raw, out->weight);
     for (uint32_t k = 0; k < BELIEF_MIX; k++)
         out->mean[k] = BELIEF_LOG_MIDDLE + BELIEF_LOG_UNIT * raw[BELIEF_MIX + k];
@@ -257,6 +257,8 @@ void belief_net_output(const float *raw, BeliefOutput *out) {
     for (uint32_t k = 0; k < BELIEF_MIX; k++) out->sd[k] += BELIEF_SD_LEAST;
     const float *speed = raw + 3 * BELIEF_MIX;
     for (uint32_t k = 0; k < BELIEF_SPEEDS; k++) out->speed[k] = speed[k];
+    for (uint32_t l = 0; told != NULL && l < BELIEF_LEVELS; l++)
+        out->speed[l] += told[l] * (1 + raw[BELIEF_TRUST]);
     for (uint32_t k = 0; k < BELIEF_SPEEDS; k++) out->scale[k] = speed[BELIEF_SPEEDS + k] - 2;
     activation_forward(ACTIVATION_SOFTPLUS, BELIEF_SPEEDS, out->scale, out->scale);
     for (uint32_t k = 0; k < BELIEF_SPEEDS; k++) out->scale[k] += BELIEF_SCALE_LEAST;

@@ -26,8 +26,9 @@ enum {
     BELIEF_WIDTH = 32,
     BELIEF_HEADS = 4,
     BELIEF_LAYERS = 2,
-    BELIEF_KV = 2 * BELIEF_WIDTH * BELIEF_LAYERS,  // keys and values of a context job
-    BELIEF_OUT = 3 * BELIEF_MIX + 2 * BELIEF_SPEEDS,
+    BELIEF_KV = 2 * BELIEF_WIDTH * BELIEF_LAYERS,       // keys and values of a context job
+    BELIEF_TRUST = 3 * BELIEF_MIX + 2 * BELIEF_SPEEDS,  // output that scales what was told
+    BELIEF_OUT,
 };
 
 static const float BELIEF_LOG_MIDDLE = 6.5f, BELIEF_LOG_UNIT = 2.5f;  // of log seconds
@@ -66,7 +67,8 @@ size_t belief_jobs_cache(uint32_t n);
 void   belief_net_query(const float *w, const BeliefQueries *q, const float *kv, float *raw,
                         float *cache);
 size_t belief_queries_cache(uint32_t n);
-void   belief_net_output(const float *raw, BeliefOutput *out);
+// told [BELIEF_LEVELS]: logarithms of speeds by a library, which the outputs correct; NULL: none.
+void belief_net_output(const float *raw, const float *told, BeliefOutput *out);
 
 // gw += gradients, d_kv += gradients; after belief_net_query with the same cache.
 void belief_net_query_back(const float *w, float *gw, const BeliefQueries *q, const float *kv,

@@ -155,19 +155,22 @@ static double left_loss(const float *raw, const BeliefOutput *x, double y, doubl
 }
 
 // Student's t with 4 degrees of freedom: a Gaussian loss diverges on speeds.
-static double speed_loss(const float *raw, const BeliefOutput *x, const float *y, double share,
-                         float *d) {
+static double speed_loss(const float *raw, const float *told, const BeliefOutput *x, const float *y,
+                         double share, float *d) {
     const double degrees = 4;
-    double       loss = 0;
+    double       loss = 0, trust = 0;
     for (uint32_t k = 0; k < BELIEF_SPEEDS; k++) {
         double s = (double)x->scale[k], z = ((double)y[k] - (double)x->speed[k]) / s;
         double pull = (degrees + 1) * z / (degrees + z * z);
         double slope = 1 / (1 + exp(2 - (double)raw[BELIEF_SPEEDS + k]));
         loss += (0.980829253 + log(s) + (degrees + 1) / 2 * log1p(z * z / degrees)) / BELIEF_SPEEDS;
         if (d == NULL) continue;
-        d[k] = (float)(-share * pull / s / BELIEF_SPEEDS);
+        double slip = -share * pull / s / BELIEF_SPEEDS;
+        d[k] = (float)slip;
+        if (k < BELIEF_LEVELS) trust += slip * (double)told[k];
         d[BELIEF_SPEEDS + k] = (float)(share * (1 - z * pull) / s * slope / BELIEF_SPEEDS);
     }
+    if (d != NULL) d[2 * BELIEF_SPEEDS] = (float)trust;
     return loss;
 }
 
@@ -178,9 +181,10 @@ BeliefLoss belief_loss(const BeliefBatch *b, const float *raw, float *d_raw) {
     for (uint32_t i = 0; i < n; i++, raw += BELIEF_OUT) {
         BeliefOutput x;
         float       *d = d_raw == NULL ? NULL : d_raw + (size_t)i * BELIEF_OUT;
-        belief_net_output(raw, &x);
+        const float *told = b->queries.tokens.features + (size_t)i * BELIEF_QUERY + BELIEF_JOB;
+        belief_net_output(raw, told, &x);
         sum.left += share * left_loss(raw, &x, (double)b->log_left[i], share, d);
-        sum.speed += share * speed_loss(raw + 3 * BELIEF_MIX, &x, b->speeds[i], share,
+        sum.speed += share * speed_loss(raw + 3 * BELIEF_MIX, told, &x, b->speeds[i], share,
                                         d == NULL ? NULL : d + 3 * BELIEF_MIX);
     }
     return sum;
