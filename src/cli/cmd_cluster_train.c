@@ -16,7 +16,7 @@
 #include "train/cluster_evaluator.h"
 #include "train/trainees.h"
 
-enum { GENERATIONS = 120, TUNE_GENERATIONS = 24, BASELINES = 3 };
+enum { GENERATIONS = 120, BELIEF_GENERATIONS = 640, TUNE_GENERATIONS = 96, BASELINES = 3 };
 
 typedef struct Options {
     TrainArgs   train;
@@ -188,7 +188,7 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
          "beliefs: weights that fine-tuning starts from (default: the shipped ones)", 0, 0},
         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE",
          "a setting; set it when the weights are used, too", 0, 0},
-        TRAIN_ARGS_ROWS(&o.train, "generations (default 120; 24 to fine-tune)",
+        TRAIN_ARGS_ROWS(&o.train, "generations (default 120; of beliefs 640, 96 to fine-tune)",
                         "weights file to write (default POLICY.weights)"),
     };
     int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
@@ -198,7 +198,9 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
     if (e == ERR_OK && o.train.out == NULL) o.train.out = arena_printf(&a, "%s.weights", o.policy);
     bool beliefs = strcmp(o.policy, "beliefs") == 0;
     if (o.train.generations == 0)
-        o.train.generations = beliefs && o.fine_tune ? TUNE_GENERATIONS : GENERATIONS;
+        o.train.generations = !beliefs      ? GENERATIONS
+                              : o.fine_tune ? TUNE_GENERATIONS
+                                            : BELIEF_GENERATIONS;
     if (e == ERR_OK) e = beliefs ? train_beliefs(&o, &a) : train(&o, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);
