@@ -1,28 +1,25 @@
-// Replays the last 40 % of a trace as if nothing waited: at a submission, an hour after it without
-// a start, and after 10 min and 2 h of running.
+// Replays the last 40 % of a trace as if nothing waited: at a submission, and after 10 min and 2 h
+// of running. Jobs longer than a day are left out, as in scenarios.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/beliefs/beliefs.h"
+#include "cluster/cluster_scenario.h"
 #include "eval/trace_run.h"
 
-enum {
-    MOMENTS = 4,
-    EACH = 16,
-    SLOTS_SPARE = 1,
-    KEPT = 20000
-};  // EACH: every 16th job is asked for
+enum { MOMENTS = 3, EACH = 16, KEPT = 20000 };  // EACH: every 16th job is asked for
 
-static const char *const moments[] = {"at submission", "waited 1 h", "ran 10 min", "ran 2 h"};
-static const double      after_s[] = {0, 3600, 600, 7200};
+static const char *const moments[] = {"at submission", "ran 10 min", "ran 2 h"};
+static const double      after_s[] = {0, 600, 7200};
 
+enum { START, QUESTION, END = QUESTION + MOMENTS };
 enum { PRIOR, ALIKE, BY_HAND, ROWS_BY_HAND };
 
 typedef struct Event {
     double   at_s;
-    int      kind;  // 0: end, 1: start, 2 + moment: question
+    int      kind;  // START, END, QUESTION + moment
     uint32_t job;
 } Event;
 
@@ -101,17 +98,14 @@ static void ask(Replay *r, int moment, uint32_t job) {
     DurationEstimate hand, e;
     BeliefOutput     x;
     const Job       *j = &r->jobs->at[job];
-    JobTraits        t = traits(j);
-    double           done = moment < 2 ? 0 : after_s[moment];
+    double           done = after_s[moment];
     double           truth = log(fmax(work_s(j) - done, 1));
     by_hand(r, moment, job, done, &hand);
     for (uint32_t i = 0; i < r->n; i++) {
         BeliefContext *c = &r->contexts[i];
         for (uint32_t k = 0; k < r->n_running; k++)
             belief_context_work(c, r->slots[k], r->now_s - submit_s(&r->jobs->at[r->slots[k]]));
-        uint32_t slot = moment < 2 ? r->jobs->n : job;
-        if (slot == r->jobs->n) belief_context_arrive(c, slot, &t, submit_s(j));
-        belief_context_ask(c, slot, NULL, &x);
+        belief_context_ask(c, job, NULL, &x);
         e = belief_left(&x, done, 0, 0);
         add(r, moment, ROWS_BY_HAND + 2 * i, &e, truth);
         e = mean_of(&e, &hand);
@@ -119,17 +113,15 @@ static void ask(Replay *r, int moment, uint32_t job) {
     }
 }
 
-// The job itself runs in the trace: a question "waited 1 h" is asked of jobs as if it did not.
 static uint32_t events(const JobList *l, Event *to) {
     uint32_t n = 0, first = l->n / 2, measure = l->n * 6 / 10;
     for (uint32_t i = first; i < l->n; i++) {
         double s = submit_s(&l->at[i]), w = work_s(&l->at[i]);
         bool   asked = i >= measure && i % EACH == 0;
-        to[n++] = (Event){s, 1, i};
-        to[n++] = (Event){s + w, 0, i};
-        if (asked) to[n++] = (Event){s, 2, i};
-        for (int m = 2; m < MOMENTS; m++)
-            if (asked && w > after_s[m]) to[n++] = (Event){s + after_s[m], 2 + m, i};
+        to[n++] = (Event){s, START, i};
+        to[n++] = (Event){s + w, END, i};
+        for (int m = 0; m < MOMENTS; m++)
+            if (asked && w > after_s[m]) to[n++] = (Event){s + after_s[m], QUESTION + m, i};
     }
     qsort(to, n, sizeof *to, by_time);
     return n;
@@ -141,8 +133,7 @@ static Err open_replay(Replay *r, const JobList *l, const Weights *w, uint32_t n
     TRY(duration_history_init(&r->histories[PRIOR], &all, a));
     TRY(duration_history_init(&r->histories[ALIKE], &same, a));
     TRY(duration_history_init(&r->histories[BY_HAND], &all, a));
-    for (uint32_t i = 0; i < n; i++)
-        TRY(belief_context_init(&r->contexts[i], w[i].w, l->n + SLOTS_SPARE, a));
+    for (uint32_t i = 0; i < n; i++) TRY(belief_context_init(&r->contexts[i], w[i].w, l->n, a));
     r->running = arena_new(a, DurationRecord, l->n);
     r->slots = arena_new(a, uint32_t, l->n);
     r->slot_of = arena_new(a, uint32_t, l->n);
@@ -167,14 +158,21 @@ Err durations_table(const char *trace, const Weights *w, uint32_t n, Arena *a) {
     Replay                   r;
     JobTraceOptions          o = {0};
     TRY(trace_run_jobs(trace, "auto", &o, a, &l));
+    uint32_t short_ones = 0;
+    for (uint32_t i = 0; i < l.n; i++)
+        if (l.at[i].work <= CLUSTER_SCENARIO_MAX_S * JOB_SECOND) l.at[short_ones++] = l.at[i];
+    l.n = short_ones;
     TRY(open_replay(&r, &l, w, n, a));
     Event   *all = arena_new(a, Event, (size_t)l.n * 6);
     uint32_t n_events = events(&l, all);
     for (uint32_t i = 0; i < n_events; i++) {
         r.now_s = all[i].at_s;
-        if (all[i].kind == 0) end(&r, all[i].job);
-        if (all[i].kind == 1) start(&r, all[i].job);
-        if (all[i].kind >= 2) ask(&r, all[i].kind - 2, all[i].job);
+        if (all[i].kind == START)
+            start(&r, all[i].job);
+        else if (all[i].kind == END)
+            end(&r, all[i].job);
+        else
+            ask(&r, all[i].kind - QUESTION, all[i].job);
     }
     printf("%s, last 40 %%: RMSE of log / Spearman / NLL / coverage of 90 %%\n%-34s", trace, "");
     for (uint32_t m = 0; m < MOMENTS; m++) printf("  %s (%u)", moments[m], r.errors[m][0].n);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "cluster/cluster_scenario.h"
 #include "eval/trace_run.h"
 #include "estimator/belief_net.h"
 #include "policy/embedded_weights.h"
@@ -40,12 +41,22 @@ static Err save(void *self, const Trainer *t, Arena *a) {
     return weights_save(x->train->out, facts, t->best);
 }
 
+// As scenarios do.
+static void drop_long(JobList *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].work <= CLUSTER_SCENARIO_MAX_S * JOB_SECOND) l->at[n++] = l->at[i];
+    l->n = n;
+}
+
 // The first jobs of the trace, by its time.
 static Err read_history(const char *trace, Arena *a, JobList *out) {
     JobTraceOptions o = {0};
     TRY(trace_run_jobs(trace, "auto", &o, a, out));
-    TimeNs   first = out->at[0].submit, span = out->at[out->n - 1].submit - first;
+    drop_long(out);
     uint32_t n = 0;
+    TimeNs   first = out->n > 0 ? out->at[0].submit : 0;
+    TimeNs   span = out->n > 0 ? out->at[out->n - 1].submit - first : 0;
     while (n < out->n && (double)(out->at[n].submit - first) <= HISTORY * (double)span) n++;
     out->n = n;
     if (n >= 100) return ERR_OK;

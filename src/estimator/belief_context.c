@@ -48,12 +48,16 @@ typedef struct Relation {
     float tenant, name, gpus, age, gap_s;
 } Relation;
 
-static Relation relation(const BeliefJob *q, const BeliefJob *j, uint32_t age) {
+static uint32_t age_of(const BeliefJob *q, const BeliefJob *j) {
+    return q->serial > j->serial ? q->serial - j->serial : j->serial - q->serial;
+}
+
+static Relation relation(const BeliefJob *q, const BeliefJob *j) {
     return (Relation){
         .tenant = q->traits.tenant != 0 && q->traits.tenant == j->traits.tenant ? 1 : 0,
         .name = q->traits.name != 0 && q->traits.name == j->traits.name ? 1 : 0,
         .gpus = q->traits.gpus == j->traits.gpus ? 1 : 0,
-        .age = (float)age,
+        .age = (float)age_of(q, j),
         .gap_s = (float)fabs(q->submit_s - j->submit_s),
     };
 }
@@ -78,7 +82,7 @@ static void put_pair(const Relation *r, const BeliefJob *j, uint32_t of_tenant, 
 
 typedef struct Choice {
     float    score;
-    uint32_t row, age, of_tenant;
+    uint32_t row;
 } Choice;
 
 // Keeps the best ones by descending score; of equal ones the first.
@@ -92,21 +96,25 @@ static void keep(Choice *best, uint32_t *n, Choice x) {
 uint32_t belief_select(const BeliefCandidates *c, const BeliefJob *query, uint32_t *rows,
                        float *pair) {
     Choice   best[BELIEF_CONTEXT];
-    uint32_t n = 0, of_tenant = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < c->n; i++) {
         const BeliefJob *j = &c->jobs[c->rows[i]];
-        uint32_t         age = i < c->n_ended ? i : 0;
-        Relation         r = relation(query, j, age);
+        Relation         r = relation(query, j);
         float score = 2 * r.tenant + 2 * r.name + 0.5f * r.gpus - 0.35f * repro_log(1 + r.age) +
                       (j->n_records > 0 ? 0.3f : 0);
-        keep(best, &n, (Choice){score, c->rows[i], age, j->ended ? of_tenant : 0});
-        if (r.tenant > 0 && j->ended) of_tenant++;
+        keep(best, &n, (Choice){score, c->rows[i]});
     }
     for (uint32_t i = 0; i < n; i++) {
         const BeliefJob *j = &c->jobs[best[i].row];
-        Relation         r = relation(query, j, best[i].age);
+        Relation         r = relation(query, j);
+        uint32_t         of_tenant = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            const BeliefJob *other = &c->jobs[best[k].row];
+            of_tenant +=
+                other->traits.tenant == j->traits.tenant && age_of(query, other) < age_of(query, j);
+        }
         rows[i] = best[i].row;
-        put_pair(&r, j, best[i].of_tenant, pair + (size_t)i * BELIEF_PAIR);
+        put_pair(&r, j, of_tenant, pair + (size_t)i * BELIEF_PAIR);
     }
     return n;
 }
@@ -145,7 +153,8 @@ Err belief_context_init(BeliefContext *c, const float *w, uint32_t n_slots, Aren
 }
 
 void belief_context_arrive(BeliefContext *c, uint32_t slot, const JobTraits *t, double submit_s) {
-    c->jobs[BELIEF_ENDED + slot] = (BeliefJob){.traits = *t, .submit_s = submit_s};
+    c->jobs[BELIEF_ENDED + slot] =
+        (BeliefJob){.traits = *t, .submit_s = submit_s, .serial = (uint32_t)c->arrived++};
     c->encoded[BELIEF_ENDED + slot] = false;
 }
 
@@ -190,8 +199,8 @@ void belief_context_end(BeliefContext *c, uint32_t slot, double work_s) {
 
 static BeliefCandidates candidates(BeliefContext *c, uint32_t slot) {
     BeliefCandidates x = {.jobs = c->jobs, .rows = c->rows};
-    x.n_ended = c->ended < BELIEF_ENDED ? (uint32_t)c->ended : BELIEF_ENDED;
-    for (uint32_t i = 0; i < x.n_ended; i++)
+    uint32_t         ended = c->ended < BELIEF_ENDED ? (uint32_t)c->ended : BELIEF_ENDED;
+    for (uint32_t i = 0; i < ended; i++)
         c->rows[x.n++] = (uint32_t)((c->ended - 1 - i) % BELIEF_ENDED);
     for (uint32_t i = 0; i < c->n_active; i++)
         if (c->active[i] != slot) c->rows[x.n++] = BELIEF_ENDED + c->active[i];

@@ -17,6 +17,7 @@ typedef struct BeliefRecord {
 typedef struct BeliefJob {
     JobTraits    traits;
     double       submit_s, work_s;  // work_s: done so far, or all of it
+    uint32_t     serial;            // by submission
     bool         ended;
     uint8_t      n_records;
     BeliefRecord records[BELIEF_RECORDS];
@@ -36,12 +37,12 @@ void belief_query_features(const BeliefJob *j, const float *told, float to[BELIE
 
 typedef struct BeliefCandidates {
     const BeliefJob *jobs;
-    const uint32_t  *rows;  // [n] of jobs: first the n_ended last ended ones, the newest first
-    uint32_t         n_ended;
+    const uint32_t  *rows;  // [n] of jobs
     uint32_t         n;
 } BeliefCandidates;
 
-// The up to BELIEF_CONTEXT most similar and recent ones: rows and pair[.][BELIEF_PAIR].
+// The up to BELIEF_CONTEXT most similar ones and those submitted last, whether ended or not: rows
+// and pair[.][BELIEF_PAIR]. By the last ends, long jobs would count too much among running ones.
 uint32_t belief_select(const BeliefCandidates *c, const BeliefJob *query, uint32_t *rows,
                        float *pair);
 
@@ -53,7 +54,7 @@ typedef struct BeliefContext {
     BeliefJob   *jobs;                         // [BELIEF_ENDED + n_slots] a ring, then slots
     float       *kv;                           // [...][BELIEF_KV]
     bool        *encoded;                      // [...]
-    uint64_t     ended;                        // ever
+    uint64_t     ended, arrived;               // ever
     uint32_t    *active, *position, n_active;  // slots that have run; position + 1 of each, or 0
     uint32_t    *rows;                         // scratch
     float       *jobs_cache, *query_cache;

@@ -28,9 +28,10 @@ static int newest_first(const void *a, const void *b) {
     return (x->job < y->job) - (x->job > y->job);
 }
 
-static BeliefJob seen(const BeliefWorldJob *j, double at_s) {
+static BeliefJob seen(const BeliefWorld *w, uint32_t i, double at_s) {
+    const BeliefWorldJob *j = &w->jobs[i];
     double    work = at_s > j->start_s ? fmin((at_s - j->start_s) * j->rate, j->work_s) : 0;
-    BeliefJob b = {.traits = j->traits, .submit_s = j->submit_s, .work_s = work};
+    BeliefJob b = {.traits = j->traits, .submit_s = j->submit_s, .work_s = work, .serial = i};
     b.ended = end_of(j) <= at_s;
     b.n_records = work > 0 ? j->n_records : 0;
     memcpy(b.records, j->records, sizeof b.records);
@@ -51,7 +52,7 @@ static void look(Observed *o, Arena *a) {
         bool ended = end_of(&w->jobs[i]) <= o->at_s;
         if (!ended && w->jobs[i].start_s < o->at_s) o->index[o->n++] = i;
     }
-    for (uint32_t i = 0; i < o->n; i++) o->jobs[i] = seen(&w->jobs[o->index[i]], o->at_s);
+    for (uint32_t i = 0; i < o->n; i++) o->jobs[i] = seen(w, o->index[i], o->at_s);
 }
 
 // Up to half of them are submitted next or wait.
@@ -86,18 +87,17 @@ static float log_speed(const BeliefWorldJob *j, uint32_t level) {
 
 static void put_query(const Observed *o, uint32_t i, const BeliefBatch *b, Rng *rng) {
     const BeliefWorldJob *j = &o->world->jobs[o->queries[i]];
-    BeliefJob             q = seen(j, o->at_s);
+    BeliefJob             q = seen(o->world, o->queries[i], o->at_s);
     float                *records = b->queries.tokens.records;
     float                 told[BELIEF_LEVELS];
     uint32_t             *rows = b->queries.context + (size_t)i * BELIEF_CONTEXT;
-    uint32_t              n = 0, ended = 0, candidates[BELIEF_WORLD_JOBS];
+    uint32_t              n = 0, candidates[BELIEF_WORLD_JOBS];
     if (q.n_records > 0) q.n_records = (uint8_t)rng_below(rng, q.n_records + 1u);
     for (uint32_t k = 0; k < o->n; k++) {
         if (o->index[k] == o->queries[i]) continue;
         candidates[n++] = k;
-        ended += k < o->n_ended;
     }
-    BeliefCandidates c = {o->jobs, candidates, ended, n};
+    BeliefCandidates c = {o->jobs, candidates, n};
     b->queries.len[i] =
         belief_select(&c, &q, rows, b->queries.pair + (size_t)i * BELIEF_CONTEXT * BELIEF_PAIR);
     for (uint32_t l = 0; l < BELIEF_LEVELS; l++) told[l] = (float)j->told_power * log_speed(j, l);

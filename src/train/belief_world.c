@@ -43,7 +43,7 @@ typedef struct WorldPlan {  // the population that jobs are drawn from
     double        share[TENANTS], brief[TENANTS];
     uint32_t      n_classes, n_tenants;
     double        alike, burst_jobs, gap_s, between_s;  // of bursts
-    double        wait_s, recorded, noise;
+    double        wait_s, recorded, noise, most_s;
     bool          named;
 } WorldPlan;
 
@@ -77,6 +77,7 @@ static void draw_plan(WorldPlan *p, Rng *rng) {
                      .gap_s = log_uniform(rng, 5, 600),
                      .wait_s = log_uniform(rng, 1, 20000),
                      .recorded = rng_unit64(rng),
+                     .most_s = rng_below(rng, 2) == 0 ? 86400 : log_uniform(rng, 20000, 5e6),
                      .noise = uniform(rng, 0.01, 0.08),
                      .named = rng_below(rng, 2) == 0};
     for (uint32_t c = 0; c < p->n_classes; c++) {
@@ -136,7 +137,9 @@ static void draw_jobs(const WorldPlan *p, BeliefWorld *w, Rng *rng) {
             BeliefWorldJob *j = &w->jobs[i++];
             *j = (BeliefWorldJob){.submit_s = at};
             j->traits = (JobTraits){t + 1, p->named ? k->class + 1 : 0, k->gpus};
-            j->work_s = fmin(fmax(exp(middle + sd * rng_normal(rng)), 1), 5e6);
+            do j->work_s = fmax(exp(middle + sd * rng_normal(rng)), 1);
+            while (j->work_s > p->most_s && rng_below(rng, 8) > 0);
+            j->work_s = fmin(j->work_s, p->most_s);
             place_in_time(j, p, rng);
             observe_profile(j, p, k->class, rng);
         }

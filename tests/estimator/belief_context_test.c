@@ -90,20 +90,21 @@ static void test_a_batch_equals_single_jobs(void **state) {
 static void test_similar_jobs_are_chosen(void **state) {
     (void)state;
     enum { N = 200 };
-    BeliefJob        jobs[N] = {{.ended = true}}, query = {.traits = {7, 0, 2}};
+    BeliefJob        jobs[N] = {{.ended = true}}, query = {.traits = {7, 0, 2}, .serial = N};
     uint32_t         rows[N], chosen[BELIEF_CONTEXT], alike = 0;
     float            pair[BELIEF_CONTEXT * BELIEF_PAIR];
-    BeliefCandidates c = {jobs, rows, N, N};
+    BeliefCandidates c = {jobs, rows, N};
     for (uint32_t i = 0; i < N; i++) {
         rows[i] = i;
-        jobs[i] = (BeliefJob){.traits = {i % 20 == 19 ? 7 : 1 + i % 5, 0, 1}, .ended = true};
+        jobs[i] = (BeliefJob){
+            .traits = {i % 20 == 19 ? 7 : 1 + i % 5, 0, 1}, .serial = N - 1 - i, .ended = true};
     }
     assert_int_equal(belief_select(&c, &query, chosen, pair), BELIEF_CONTEXT);
     for (uint32_t i = 0; i < BELIEF_CONTEXT; i++) alike += jobs[chosen[i]].traits.tenant == 7;
     assert_int_equal(alike, N / 20);
     assert_int_equal(chosen[0], 19);  // the newest of the tenant
     assert_true(pair[0] == 1 && pair[1] == 0 && pair[2] == 0);
-    c.n = c.n_ended = 3;
+    c.n = 3;
     assert_int_equal(belief_select(&c, &query, chosen, pair), 3);
 }
 
