@@ -16,7 +16,7 @@
 #include "train/cluster_evaluator.h"
 #include "train/trainees.h"
 
-enum { GENERATIONS = 120, BELIEF_GENERATIONS = 640, TUNE_GENERATIONS = 96, BASELINES = 3 };
+enum { GENERATIONS = 120, BELIEF_GENERATIONS = 400, TUNE_GENERATIONS = 96, BASELINES = 3 };
 
 typedef struct Options {
     TrainArgs   train;
@@ -188,7 +188,7 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
          "beliefs: weights that fine-tuning starts from (default: the shipped ones)", 0, 0},
         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE",
          "a setting; set it when the weights are used, too", 0, 0},
-        TRAIN_ARGS_ROWS(&o.train, "generations (default 120; of beliefs 640, 96 to fine-tune)",
+        TRAIN_ARGS_ROWS(&o.train, "generations (default 120; of beliefs 400, 96 to fine-tune)",
                         "weights file to write (default POLICY.weights)"),
     };
     int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);

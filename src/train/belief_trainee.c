@@ -88,7 +88,7 @@ static Err update(BeliefTrainee *t, const TrainRound *r, uint32_t u, Samples *s,
 
 static Err train(Trainee *self, const TrainRound *r, Arena *scratch, double *loss) {
     BeliefTrainee *t = self->self;
-    BeliefLoss     losses[BATCH];
+    BeliefLoss     losses[BATCH] = {{0, 0}};
     Samples        s = {.of = t,
                         .w = t->trainee.params.at,
                         .seed = rng_fork((Rng){r->seed}, 17).s,
@@ -108,7 +108,7 @@ static void params_set(Trainee *self) {
 static Err evaluate(const Evaluator *e, const Trainee *trainee, const float *params, Arena *scratch,
                     Score *out) {
     const BeliefTrainee *t = e->self;
-    BeliefLoss           losses[CHECKS];
+    BeliefLoss           losses[CHECKS] = {{0, 0}};
     Samples s = {.of = t, .w = params, .seed = rng_fork((Rng){0}, 18).s, .losses = losses};
     (void)trainee;
     (void)scratch;

@@ -133,7 +133,7 @@ static void draw_jobs(const WorldPlan *p, BeliefWorld *w, Rng *rng) {
         double      middle = brief ? 4 + 0.5 * rng_normal(rng)
                                    : k->median + sqrt(p->alike) * k->sd * rng_normal(rng);
         double      sd = brief ? 0.3 : sqrt(1 - p->alike) * k->sd, at = now;
-        for (; n > 0 && i < w->n; n--, at += p->gap_s * rng_exp(rng)) {
+        for (; n > 0 && i < w->n; n--) {
             BeliefWorldJob *j = &w->jobs[i++];
             *j = (BeliefWorldJob){.submit_s = at};
             j->traits = (JobTraits){t + 1, p->named ? k->class + 1 : 0, k->gpus};
@@ -142,6 +142,7 @@ static void draw_jobs(const WorldPlan *p, BeliefWorld *w, Rng *rng) {
             j->work_s = fmin(j->work_s, p->most_s);
             place_in_time(j, p, rng);
             observe_profile(j, p, k->class, rng);
+            at += p->gap_s * rng_exp(rng);
         }
         now += p->between_s * rng_exp(rng);
     }
