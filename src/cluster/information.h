@@ -40,7 +40,7 @@ typedef struct Information {
     double         guard;        // see InformationBeliefs.fallback; 0: no guard
     uint32_t       guard_times;  // measurements in a row below guard x the believed rate
     bool           estimate;     // an Estimator refines what is told, for every policy
-    EstimatorKind  estimator;    // both: the mean of the two, of logarithms
+    EstimatorKind  estimator;    // both: durations by the mean of the two
     const float   *beliefs;      // parameters of the BeliefNet, unless by hand; borrowed
 } Information;
 

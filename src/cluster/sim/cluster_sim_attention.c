@@ -1,4 +1,5 @@
-// Beliefs by attention in a run, and their mean with those by hand.
+// Beliefs by attention in a run. With both, the work left is the mean with that by hand, and
+// classes are those by hand, which predict speeds better.
 #include <math.h>
 
 #include "base/err.h"
@@ -95,17 +96,6 @@ void cluster_sim_attention_rate(ClusterSim *w, uint32_t slot, const RateMeasurem
     belief_context_record(w->beliefs, slot, &r);
 }
 
-static void by_hand(const ClusterSim *w, const PosteriorQuery *q, float to[BELIEF_SPEEDS]) {
-    double weights[POSTERIOR_MOST];
-    profile_posterior_weights(&w->estimator->profiles, q, weights);
-    for (uint32_t l = 0; l < BELIEF_SPEEDS; l++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < w->estimator->profiles.table.n; i++)
-            sum += weights[i] * (double)w->class_speeds[i][l];
-        to[l] = (float)sum;
-    }
-}
-
 // The class nearest to the believed speeds.
 static uint32_t nearest(const ClusterSim *w, const float speeds[BELIEF_SPEEDS]) {
     float    least = INFINITY;
@@ -125,14 +115,10 @@ static uint32_t nearest(const ClusterSim *w, const float speeds[BELIEF_SPEEDS]) 
 
 uint32_t cluster_sim_attention_class(ClusterSim *w, uint32_t slot, const PosteriorQuery *q) {
     BeliefOutput x;
-    float        hand[BELIEF_SPEEDS];
-    if (w->beliefs == NULL) return profile_posterior_class(&w->estimator->profiles, q);
+    if (w->beliefs == NULL || w->run->info.estimator == ESTIMATOR_BOTH)
+        return profile_posterior_class(&w->estimator->profiles, q);
     belief_context_ask(w->beliefs, slot,
                        q->class != CLUSTER_NONE ? w->class_speeds[q->class] : NULL, &x);
-    if (w->run->info.estimator == ESTIMATOR_BOTH) {
-        by_hand(w, q, hand);
-        for (uint32_t l = 0; l < BELIEF_SPEEDS; l++) x.speed[l] = (x.speed[l] + hand[l]) / 2;
-    }
     return nearest(w, x.speed);
 }
 
