@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "estimator/belief_net.h"
 #include "eval/run_file.h"
+#include "policy/embedded_weights.h"
 
 void print_left_out(FILE *f, const JobList *l) {
     if (l->n_left_out == 0) return;
@@ -90,6 +92,24 @@ Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
     return ERR_OK;
 }
 
+Err cluster_estimator_read(const char *text, Arena *a, Information *out) {
+    size_t      n = text != NULL ? strcspn(text, ":") : 0;
+    const char *file = text != NULL && text[n] == ':' ? text + n + 1 : "";
+    WeightsFile w;
+    TRY(information_set_estimator(out,
+                                  text != NULL ? arena_printf(a, "%.*s", (int)n, text) : NULL));
+    if (out->estimator < ESTIMATOR_ATTENTION) {
+        if (*file == '\0') return ERR_OK;
+        return err_set(ERR_ARG, "--estimator %.40s: only attention and both have weights", text);
+    }
+    TRY(embedded_weights_load(file, "beliefs", "cluster", BELIEF_FACTS, a, &w));
+    if (w.params.n != belief_net_params())
+        return err_set(ERR_INVALID, "weights of beliefs: %zu numbers, expected %zu", w.params.n,
+                       belief_net_params());
+    out->beliefs = w.params.at;
+    return ERR_OK;
+}
+
 Err trace_args_read(const TraceArgs *t, const char *path, Arena *a, JobList *out) {
     JobTraceOptions o;
     TRY(trace_args_options(t, a, &o));
@@ -152,7 +172,7 @@ Err cluster_scenario_args_common(const ClusterScenarioArgs *x, Arena *a, Cluster
                                  .stops = &x->stops};
     TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
-    TRY(information_set_estimator(&out->information, x->estimator));
+    TRY(cluster_estimator_read(x->estimator, a, &out->information));
     return trace_args_options(&x->file, a, &out->options);
 }
 
@@ -212,7 +232,7 @@ Err cluster_sim_args_spec(const ClusterSimArgs *x, Arena *a, TraceRunSpec *out) 
                           .stops = &x->stops};
     TRY(read_tenants(x->quota, x->weights, a, &out->tenants));
     TRY(information_read(x->information, a, &out->information));
-    TRY(information_set_estimator(&out->information, x->estimator));
+    TRY(cluster_estimator_read(x->estimator, a, &out->information));
     return trace_args_options(&x->part, a, &out->options);
 }
 

@@ -18,11 +18,14 @@
     }
 #define CLUSTER_ESTIMATOR_ARG(to_)                                                                 \
     {                                                                                              \
-        "estimator", ARG_TEXT, to_, "off|own|shared",                                              \
-            "whether an estimator refines what policies are told, by what it observes (default "   \
-            "off)",                                                                                \
+        "estimator", ARG_TEXT, to_, "KIND[:FILE]",                                                 \
+            "estimator that refines what policies are told: off, own, shared, attention or both, " \
+            "the last two with weights of FILE (default off)",                                     \
             0, 0                                                                                   \
     }
+
+// Reads that option; weights are those of FILE, or the shipped ones.
+MUST_USE Err cluster_estimator_read(const char *text, Arena *a, Information *out);
 
 #define CLUSTER_TENANT_ARGS(to_)                                                                   \
     {"quota",                                                                                      \

@@ -121,7 +121,9 @@ int cmd_cluster_simulate(const Command *c, int argc, char **argv) {
     if (code >= 0) return code;
     if (o.sim.trace == NULL) return args_fail(EXIT_USAGE, "cluster simulate: give --trace FILE");
     if (o.experience != NULL && o.sim.estimator == NULL)
-        return args_fail(EXIT_USAGE, "cluster simulate: --experience needs --estimator on");
+        return args_fail(
+            EXIT_USAGE,
+            "cluster simulate: --experience needs --estimator shared, attention or both");
     Arena a = {0}, kept = {0};
     Err   e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK) e = arena_init_growing(&kept, 1 << 20, cpu_mem_budget(&cgroup_roots));

@@ -1,11 +1,13 @@
 // cluster train: trains the network of maifs or drl_single, evaluates it beside other policies and
-// keeps the best.
+// keeps the best; or trains the beliefs of the estimator.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "base/option_list.h"
 #include "cli/cluster_args.h"
+#include "cli/cluster_train_beliefs.h"
 #include "cli/train_command.h"
 #include "eval/policy_choice.h"
 #include "learn/weights_file.h"
@@ -14,11 +16,12 @@
 #include "train/cluster_evaluator.h"
 #include "train/trainees.h"
 
-enum { GENERATIONS = 120, BASELINES = 3 };
+enum { GENERATIONS = 120, BELIEF_GENERATIONS = 400, TUNE_GENERATIONS = 96, BASELINES = 3 };
 
 typedef struct Options {
     TrainArgs   train;
-    const char *policy, *traces, *servers, *profiles, *information, *estimator;
+    const char *policy, *traces, *servers, *profiles, *information, *estimator, *start;
+    bool        fine_tune;
     ArgList     sets;
     double      makespan_weight;
     int64_t     jobs, traces_each;
@@ -111,19 +114,26 @@ static Err read_policy(const Options *o, Arena *a, PolicyChoice *out) {
     if (c.n == 1 &&
         (out->policy == &cluster_policy_maifs || out->policy == &cluster_policy_drl_single))
         return ERR_OK;
-    return err_set(ERR_ARG, "--policy %s: maifs and drl_single can be trained", o->policy);
+    return err_set(ERR_ARG, "--policy %s: maifs, drl_single and beliefs can be trained", o->policy);
 }
 
 static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
     ClusterCurriculumOptions co = {.jobs = (uint32_t)o->jobs, .profiles = o->profiles};
     const char             **traces, **servers;
     TRY(information_read(o->information, a, &co.information));
-    TRY(information_set_estimator(&co.information, o->estimator));
+    TRY(cluster_estimator_read(o->estimator, a, &co.information));
     TRY(option_list_words("trace", o->traces, a, &traces, &co.n_traces));
     TRY(option_list_words("servers", o->servers, a, &servers, &co.n_servers));
     co.traces = traces;
     co.servers = servers;
     return cluster_curriculum_open(&co, a, out);
+}
+
+static Err train_beliefs(const Options *o, Arena *a) {
+    TrainArgs           train = o->train;
+    ClusterTrainBeliefs x = {&train, o->fine_tune ? o->traces : NULL, o->start};
+    train.stages = train_stage_names[TRAIN_IMITATE];
+    return cluster_train_beliefs(&x, a);
 }
 
 static Err train(const Options *o, Arena *a) {
@@ -148,7 +158,8 @@ static Err train(const Options *o, Arena *a) {
 }
 
 int cmd_cluster_train(const Command *c, int argc, char **argv) {
-    Options      o = {.train = {.stages = TRAIN_ARGS_STAGES, .generations = GENERATIONS, .seed = 1},
+    Options      o = {.train = {.stages = TRAIN_ARGS_STAGES, .seed = 1},
+                      .start = "",
                       .policy = "maifs",
                       .traces = "synth:philly_small,synth:openb_small",
                       .servers = "4,8",
@@ -156,7 +167,8 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
                       .jobs = 300,
                       .traces_each = 8};
     const ArgRow rows[] = {
-        {"policy", ARG_TEXT, &o.policy, "NAME", "maifs or drl_single (default maifs)", 0, 0},
+        {"policy", ARG_TEXT, &o.policy, "NAME",
+         "maifs, drl_single, or beliefs: those of the estimator (default maifs)", 0, 0},
         {"trace", ARG_TEXT, &o.traces, "LIST",
          "traces to train on (default synth:philly_small,synth:openb_small)", 0, 0},
         {"servers", ARG_TEXT, &o.servers, "LIST",
@@ -170,9 +182,13 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
          "weight of the makespan; completion time has 1 (default 1)", 0, 100},
         {"checks", ARG_INT, &o.traces_each, "N", "traces of each validation cell (default 8)", 1,
          1000},
+        {"fine-tune", ARG_FLAG, &o.fine_tune, NULL,
+         "beliefs: goes on from trained weights, on the jobs of --trace", 0, 0},
+        {"from", ARG_TEXT, &o.start, "FILE",
+         "beliefs: weights that fine-tuning starts from (default: the shipped ones)", 0, 0},
         {"set", ARG_LIST, &o.sets, "POLICY.KEY=VALUE",
          "a setting; set it when the weights are used, too", 0, 0},
-        TRAIN_ARGS_ROWS(&o.train, "generations (default 120)",
+        TRAIN_ARGS_ROWS(&o.train, "generations (default 120; of beliefs 400, 96 to fine-tune)",
                         "weights file to write (default POLICY.weights)"),
     };
     int   code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
@@ -180,7 +196,12 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
     if (code >= 0) return code;
     Err e = arena_init_growing(&a, 1 << 20, cpu_mem_budget(&cgroup_roots));
     if (e == ERR_OK && o.train.out == NULL) o.train.out = arena_printf(&a, "%s.weights", o.policy);
-    if (e == ERR_OK) e = train(&o, &a);
+    bool beliefs = strcmp(o.policy, "beliefs") == 0;
+    if (o.train.generations == 0)
+        o.train.generations = !beliefs      ? GENERATIONS
+                              : o.fine_tune ? TUNE_GENERATIONS
+                                            : BELIEF_GENERATIONS;
+    if (e == ERR_OK) e = beliefs ? train_beliefs(&o, &a) : train(&o, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);
     return code;

@@ -97,8 +97,11 @@ Err information_read(const char *text, Arena *a, Information *out) {
     return resolve(&values, out);
 }
 
-static const char *const estimators[] = {
-    [ESTIMATOR_OFF] = "off", [ESTIMATOR_OWN] = "own", [ESTIMATOR_SHARED] = "shared"};
+static const char *const estimators[] = {[ESTIMATOR_OFF] = "off",
+                                         [ESTIMATOR_OWN] = "own",
+                                         [ESTIMATOR_SHARED] = "shared",
+                                         [ESTIMATOR_ATTENTION] = "attention",
+                                         [ESTIMATOR_BOTH] = "both"};
 
 Err information_set_estimator(Information *x, const char *word) {
     enum { KINDS = sizeof estimators / sizeof *estimators };
@@ -108,7 +111,7 @@ Err information_set_estimator(Information *x, const char *word) {
         x->estimator = (EstimatorKind)i;
         return ERR_OK;
     }
-    return err_set(ERR_ARG, "--estimator %.40s: choose off, own or shared", word);
+    return err_set(ERR_ARG, "--estimator %.40s: choose off, own, shared, attention or both", word);
 }
 
 const char *information_text(const Information *x, Arena *a) {

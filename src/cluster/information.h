@@ -29,8 +29,10 @@ typedef enum KnownRates {
 
 typedef enum EstimatorKind {
     ESTIMATOR_OFF,
-    ESTIMATOR_OWN,     // a job's own progress and measurements, on the priors
-    ESTIMATOR_SHARED,  // and those of other jobs, on all servers
+    ESTIMATOR_OWN,        // a job's own progress and measurements, on the priors
+    ESTIMATOR_SHARED,     // and those of other jobs, on all servers
+    ESTIMATOR_ATTENTION,  // by a network that attends over the records of other jobs
+    ESTIMATOR_BOTH,       // durations by the mean of the last two, classes as by `shared`
 } EstimatorKind;
 
 typedef struct Information {
@@ -44,12 +46,14 @@ typedef struct Information {
     double         guard;        // see InformationBeliefs.fallback; 0: no guard
     uint32_t       guard_times;  // measurements in a row below guard x the believed rate
     EstimatorKind  estimator;    // refines what is told, for every policy
+    const float   *beliefs;      // parameters of the BeliefNet, where it is used; borrowed
 } Information;
 
 // "perfect", "realistic" or "blind", then settings of the parts: "realistic,sigma=0.2,guard=0".
 // NULL: perfect.
 MUST_USE Err information_read(const char *text, Arena *a, Information *out);
-// "off", "own" or "shared", for which "on" is another word; NULL: off.
+// "off", "own", "shared" (also "on"), "attention" or "both"; NULL: off. With the last two the
+// caller sets `beliefs`.
 MUST_USE Err information_set_estimator(Information *x, const char *word);
 const char  *information_text(const Information *x, Arena *a);  // for reports
 

@@ -126,20 +126,21 @@ static double quantile(const double *mass, double done, double done_s, double q)
 }
 
 // Largest ratio of the probability to end within a horizon to the expected work spent in it.
-static double gittins(const double *mass, double done, double done_s) {
+double duration_index(uint32_t n, const double *mass, const double *middle_s, const double *end_s) {
     double ended = 0, spent = 0, best = 0;
-    for (uint32_t b = (uint32_t)done; b < DURATION_BINS; b++) {
+    for (uint32_t b = 0; b < n; b++) {
         if (!(mass[b] > 0)) continue;
         ended += mass[b];
-        spent += mass[b] * left_in(b, done, done_s, 0.5);
-        best = fmax(best, ended / (spent + (1 - ended) * left_in(b, done, done_s, 1)));
+        spent += mass[b] * middle_s[b];
+        best = fmax(best, ended / (spent + (1 - ended) * end_s[b]));
     }
     return best;
 }
 
 DurationEstimate duration_history_left(const DurationHistory *h, const DurationQuery *q) {
     DurationCurve c = {{0}, {0}};
-    double        mass[DURATION_BINS], mean = 0, square = 0, sum = 0, done = place(q->done_s);
+    double        mass[DURATION_BINS], middle[DURATION_BINS] = {0}, end[DURATION_BINS] = {0};
+    double        mean = 0, square = 0, sum = 0, done = place(q->done_s);
     add_prior(&h->params, &c);
     add_records(h, &q->traits, &c);
     add_running(&h->params, q, &c);
@@ -148,14 +149,16 @@ DurationEstimate duration_history_left(const DurationHistory *h, const DurationQ
     normalise(mass);
     for (uint32_t b = 0; b < DURATION_BINS; b++) {
         if (!(mass[b] > 0)) continue;
-        double s = left_in(b, done, q->done_s, 0.5), x = log(s);
-        sum += mass[b] * s;
+        middle[b] = left_in(b, done, q->done_s, 0.5);
+        end[b] = left_in(b, done, q->done_s, 1);
+        double x = log(middle[b]);
+        sum += mass[b] * middle[b];
         mean += mass[b] * x;
         square += mass[b] * x * x;
     }
     return (DurationEstimate){.left_s = exp(mean),
                               .mean_s = sum,
-                              .index = gittins(mass, done, q->done_s),
+                              .index = duration_index(DURATION_BINS, mass, middle, end),
                               .log_sd = sqrt(fmax(square - mean * mean, 0)),
                               .low_s = quantile(mass, done, q->done_s, 0.05),
                               .high_s = quantile(mass, done, q->done_s, 0.95)};

@@ -50,6 +50,9 @@ typedef struct DurationEstimate {  // of the work left
     double index;  // Gittins: most endings per second of work to expect over any horizon
 } DurationEstimate;
 
+// That index of a distribution over n bins of work left, each with its middle and its end.
+double duration_index(uint32_t n, const double *mass, const double *middle_s, const double *end_s);
+
 MUST_USE Err duration_history_init(DurationHistory *h, const DurationParams *p, Arena *a);
 void         duration_history_end(DurationHistory *h, const JobTraits *t, double work_s);
 

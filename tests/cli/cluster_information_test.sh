@@ -17,9 +17,13 @@ prints "^srtf .*blind"
 expect 2 $compare --information wrong
 says "--information wrong: choose perfect, realistic or blind"
 expect 2 $compare --estimator maybe
-says "--estimator maybe: choose off, own or shared"
+says "--estimator maybe: choose off, own, shared, attention or both"
+expect 2 $compare --estimator shared:file
+says "only attention and both have weights"
 expect 0 $compare --policies srtf,maifs --information realistic --estimator own
 prints "refined by an estimator (own)"
+expect 0 $compare --policies srtf,maifs --information realistic --estimator both
+prints "refined by an estimator (both)"
 simulate="cluster simulate --trace philly_small --jobs 80 --nodes 2 --max-gpus 16 --profiles default --policy srtf"
 expect 0 $simulate --information blind --estimator on --experience "$dir/records.db" --json
 [ -s "$dir/records.db" ] || fail "no records were written"

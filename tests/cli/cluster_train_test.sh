@@ -5,7 +5,7 @@
 expect 0 cluster train --help; prints "examples:"; prints "usage: cotenant cluster train"
 expect 2 cluster train extra; quiet
 expect 2 cluster train --steps 0; quiet
-expect 2 cluster train --policy srtf; says "maifs and drl_single can be trained"; quiet
+expect 2 cluster train --policy srtf; says "maifs, drl_single and beliefs can be trained"; quiet
 expect 2 cluster train --policy nobody; says "no policy"; quiet
 expect 2 cluster train --stages play; says "imitate, learn and finetune"; quiet
 expect 2 cluster train --set maifs.window=100000; says "out of range"; quiet
@@ -35,3 +35,17 @@ for policy in maifs drl_single; do
 done
 expect 1 cluster simulate --trace philly_small --policy maifs --set "maifs.weights=$dir/a.weights"
 says "policy"; quiet
+
+run="cluster train --policy beliefs --steps 3 --seed 3"
+expect 0 $run -o "$dir/a.beliefs" --threads 1; prints "work left"
+expect 0 $run -o "$dir/b.beliefs" --threads 2 --json; prints '"speed"'
+cmp -s "$dir/a.beliefs" "$dir/b.beliefs" || fail "beliefs: the same seed gave other weights"
+tune="$run --fine-tune --trace philly_small --from $dir/a.beliefs"
+expect 0 $tune -o "$dir/c.beliefs"
+cmp -s "$dir/a.beliefs" "$dir/c.beliefs" && fail "beliefs: fine-tuning changed nothing"
+expect 1 $run --fine-tune --trace synth:nothing -o "$dir/d.beliefs"
+expect 1 $run --fine-tune --trace philly_small --from "$dir/a.weights" -o "$dir/d.beliefs"; says "weights of another network"
+use="cluster simulate --trace philly_small --jobs 80 --nodes 2 --max-gpus 16 --profiles default --policy srtf --information blind"
+expect 0 $use --estimator "attention:$dir/a.beliefs"
+expect 0 $use --estimator "both:$dir/c.beliefs"
+expect 1 $use --estimator "both:$dir/a.weights"; says "weights of another network"; quiet

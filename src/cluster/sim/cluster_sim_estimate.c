@@ -32,6 +32,7 @@ Err cluster_sim_estimate_open(ClusterSim *w) {
     if (w->estimator == NULL || w->posteriors == NULL || w->records == NULL || w->record_of == NULL)
         return err_set(ERR_LIMIT, "no memory to estimate %u jobs", n);
     TRY(estimator_init(w->estimator, table, &params, w->arena));
+    TRY(cluster_sim_attention_open(w));
     return run->experience != NULL ? estimator_load(w->estimator, run->experience) : ERR_OK;
 }
 
@@ -103,6 +104,7 @@ TimeNs cluster_sim_estimate_left(ClusterSim *w, uint32_t slot) {
         q.told_sd = fmax(w->run->error, 1e-3);
     }
     DurationEstimate e = duration_history_left(&w->estimator->durations, &q);
+    e = cluster_sim_attention_left(w, slot, &q, e);
     if (t->state == CLUSTER_WAITING && l->estimated_after == 0) note_arrival(w, l, &e);
     l->estimated = l->seen;
     l->estimated_after = w->estimator->durations.total + 1;
@@ -143,9 +145,10 @@ void cluster_sim_estimate_arrival(ClusterSim *w, uint32_t slot) {
     if (w->estimator == NULL) return;
     w->posteriors[slot] = (PosteriorRecord){.n = 0};
     w->states[slot].traits = traits_of(w, slot);
+    cluster_sim_attention_arrival(w, slot);
     if (has_profiles(w) && t->job.class != CLUSTER_NONE) {
         PosteriorQuery q = query_of(w, slot);
-        t->job.class = profile_posterior_class(&w->estimator->profiles, &q, &t->spread.rate_sd);
+        t->job.class = cluster_sim_attention_class(w, slot, &q, &t->spread.rate_sd);
     }
     if (cluster_sim_estimates_durations(w)) t->left = cluster_sim_estimate_left(w, slot);
 }
@@ -221,7 +224,8 @@ bool cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot) {
     if (!profile_posterior_measured(&w->estimator->profiles, &q, &m, &w->posteriors[slot]))
         return false;
     double log_sd = 0;
-    uint32_t class = profile_posterior_class(&w->estimator->profiles, &q, &log_sd);
+    cluster_sim_attention_rate(w, slot, &m);
+    uint32_t class = cluster_sim_attention_class(w, slot, &q, &log_sd);
     return spread_belief(w, slot, class, log_sd);
 }
 
@@ -232,6 +236,7 @@ void cluster_sim_estimate_end(ClusterSim *w, uint32_t slot) {
     w->records_at = -1;
     if (!shares(w)) return;
     duration_history_end(&w->estimator->durations, &l->traits, (double)l->seen / 1e9);
+    cluster_sim_attention_end(w, slot);
     if (!has_profiles(w)) return;
     PosteriorQuery q = query_of(w, slot);
     profile_posterior_ended(&w->estimator->profiles, &q);

@@ -1,6 +1,7 @@
 // ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
 // cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
-// beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_server.c: servers and memory.
+// beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_attention.c: its beliefs by
+// attention; cluster_sim_server.c: servers and memory.
 //
 // ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a
 // policy gets leads there.
@@ -8,6 +9,7 @@
 
 #include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
+#include "estimator/belief_context.h"
 #include "estimator/estimator.h"
 #include "placement/tenant_quota.h"
 
@@ -93,6 +95,8 @@ typedef struct ClusterSim {
     TimeNs            records_at;
     uint64_t          records_entry;  // entries then
     uint32_t          n_records, renew_next;
+    BeliefContext    *beliefs;             // NULL: the estimator is by hand alone
+    float (*class_speeds)[BELIEF_SPEEDS];  // [hypotheses and their mean] logarithms
 } ClusterSim;
 
 void slot_queue_add(SlotQueue *l, uint32_t slot);
@@ -126,6 +130,16 @@ TimeNs       cluster_sim_estimate_left(ClusterSim *w, uint32_t slot);
 bool         cluster_sim_estimate_rate(ClusterSim *w, uint32_t slot);  // true: a belief changed
 void         cluster_sim_estimate_running(ClusterSim *w);              // before a decision
 void         cluster_sim_estimate_end(ClusterSim *w, uint32_t slot);
+
+// Beliefs by attention; without them these do nothing, and those by hand hold.
+MUST_USE Err     cluster_sim_attention_open(ClusterSim *w);
+void             cluster_sim_attention_arrival(ClusterSim *w, uint32_t slot);
+DurationEstimate cluster_sim_attention_left(ClusterSim *w, uint32_t slot, const DurationQuery *q,
+                                            DurationEstimate by_hand);
+void             cluster_sim_attention_rate(ClusterSim *w, uint32_t slot, const RateMeasurement *m);
+uint32_t         cluster_sim_attention_class(ClusterSim *w, uint32_t slot, const PosteriorQuery *q,
+                                             double *log_sd);
+void             cluster_sim_attention_end(ClusterSim *w, uint32_t slot);
 
 // With its slices and co-runners now.
 double cluster_sim_rate(const ClusterSim *w, uint32_t slot);
