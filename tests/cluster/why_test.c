@@ -69,6 +69,7 @@ static void open_case(Case *c, uint32_t servers, uint32_t gpus, const char *poli
     c->run.knows = c->run.policy->knows;
     c->run.settings = defaults(c->run.policy);
     assert_int_equal(cluster_sim_params("own", c->run.policy, &c->run.params), ERR_OK);
+    c->run.params.stops = (ClusterStopLimits){.min_run = 0};  // jobs of a minute are stopped, too
 }
 
 static Job *add_job(Case *c, uint32_t at_s, uint32_t gpus, uint32_t work_s) {
