@@ -7,9 +7,9 @@
 GatedRnnPlan gated_rnn_plan(const GatedRnnShape *s, uint32_t lanes) {
     GatedRnnPlan p = {.blocks = (s->hidden + lanes - 1) / lanes};
     p.padded = p.blocks * lanes;
-    p.gates = s->kind == GATED_RNN_LSTM ? 4 : 3;
+    p.gates = s->kind == GATED_RNN_LSTM ? 4 : s->kind == GATED_RNN_GRU ? 3 : 1;
     p.columns = p.gates * p.padded;
-    p.late = s->kind == GATED_RNN_LSTM ? 0 : p.padded;
+    p.late = s->kind == GATED_RNN_GRU ? p.padded : 0;
     p.early = p.columns - p.late;
     p.r = (size_t)p.columns * s->input;
     p.bias = p.r + (size_t)p.columns * s->hidden;

@@ -1,4 +1,5 @@
-// GatedRnn: ONNX GRU and LSTM layers with the default activations, sigmoid and tanh.
+// GatedRnn: ONNX GRU and LSTM layers with the default activations, sigmoid and tanh, and RNN layers
+// with tanh or relu, which have one gate.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,12 @@
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
-typedef enum GatedRnnKind { GATED_RNN_GRU, GATED_RNN_LSTM } GatedRnnKind;
+typedef enum GatedRnnKind {
+    GATED_RNN_GRU,
+    GATED_RNN_LSTM,
+    GATED_RNN_TANH,
+    GATED_RNN_RELU
+} GatedRnnKind;
 
 typedef struct GatedRnnShape {
     GatedRnnKind kind;
@@ -21,7 +27,7 @@ typedef struct GatedRnnShape {
 } GatedRnnShape;
 
 // ONNX's weights: w [d][g h][i], r [d][g h][h], b [d][2 g h], p [d][3 h]; b and p may be NULL.
-// Gate order: zrh for GRU, iofc for LSTM.
+// Gate order: zrh for GRU, iofc for LSTM; RNN has one.
 typedef struct GatedRnnWeights {
     const float *w, *r, *b, *p;
 } GatedRnnWeights;

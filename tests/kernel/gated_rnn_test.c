@@ -1,4 +1,4 @@
-// GRU and LSTM against the reference: directions, layouts, states, lengths, peepholes, parts.
+// RNN, GRU and LSTM against the reference: directions, layouts, states, lengths, peepholes, parts.
 #include "kernel/gated_rnn.h"
 
 #include <math.h>
@@ -43,8 +43,12 @@ static size_t state_count(const GatedRnnShape *s) {
     return (size_t)s->directions * s->batch * s->hidden;
 }
 
+static size_t gates_of(const GatedRnnShape *s) {
+    return s->kind == GATED_RNN_LSTM ? 4 : s->kind == GATED_RNN_GRU ? 3 : 1;
+}
+
 static Data data_of(const GatedRnnShape *s, Rng *r) {
-    size_t gates = s->kind == GATED_RNN_LSTM ? 4 : 3, d = s->directions, h = s->hidden;
+    size_t gates = gates_of(s), d = s->directions, h = s->hidden;
     Data   x = {.x = noise(r, (size_t)s->steps * s->batch * s->input),
                 .w = noise(r, d * gates * h * s->input),
                 .r = noise(r, d * gates * h * h),
@@ -83,12 +87,14 @@ static void reference(const GatedRnnShape *s, const Data *d, bool bare, Out *o) 
     Tensor c0 = ARRAY(DT_F32, d->c0, big), lens = ARRAY(DT_I32, d->lens, big);
     Tensor y = ARRAY(DT_F32, o->y, big), yh = ARRAY(DT_F32, o->yh, big),
            yc = ARRAY(DT_F32, o->yc, big);
-    RefRnn n = {.kind = s->kind == GATED_RNN_LSTM ? REF_LSTM : REF_GRU,
+    RefRnn n = {.kind = s->kind == GATED_RNN_LSTM  ? REF_LSTM
+                        : s->kind == GATED_RNN_GRU ? REF_GRU
+                                                   : REF_RNN,
                 .steps = s->steps,
                 .batch = s->batch,
                 .input = s->input,
                 .hidden = s->hidden,
-                .gates = s->kind == GATED_RNN_LSTM ? 4 : 3,
+                .gates = (int32_t)gates_of(s),
                 .directions = (int32_t)s->directions,
                 .reversed = s->reversed,
                 .batch_first = s->batch_first,
@@ -102,7 +108,9 @@ static void reference(const GatedRnnShape *s, const Data *d, bool bare, Out *o) 
                 .yh = &yh,
                 .yc = s->kind == GATED_RNN_LSTM ? &yc : NULL};
     for (int i = 0; i < 2; i++) {
-        n.gate[i][0].fn = REF_GATE_SIGMOID;
+        n.gate[i][0].fn = s->kind == GATED_RNN_TANH   ? REF_GATE_TANH
+                          : s->kind == GATED_RNN_RELU ? REF_GATE_RELU
+                                                      : REF_GATE_SIGMOID;
         n.gate[i][1].fn = n.gate[i][2].fn = REF_GATE_TANH;
     }
     if (!bare) n.b = &b, n.lens = &lens, n.h0 = &h0;
@@ -116,7 +124,7 @@ static void reference(const GatedRnnShape *s, const Data *d, bool bare, Out *o) 
 
 static void compare(const char *what, const float *got, const float *want, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (!(fabsf(got[i] - want[i]) < 5e-5f))
+        if (!(fabsf(got[i] - want[i]) < 5e-5f * fmaxf(1, fabsf(want[i]))))
             fail_msg("%s: number %zu is %g, not %g", what, i, (double)got[i], (double)want[i]);
 }
 
@@ -171,10 +179,12 @@ static void sizes_and_switches(void **state) {
     (void)state;
     static const uint32_t sizes[][4] = {
         {1, 1, 1, 1}, {7, 1, 10, 18}, {5, 3, 4, 8}, {20, 2, 3, 5}, {3, 9, 6, 33}};
-    Rng r = {11};
+    static const GatedRnnKind kinds[] = {GATED_RNN_GRU, GATED_RNN_LSTM, GATED_RNN_TANH,
+                                         GATED_RNN_RELU};
+    Rng                       r = {11};
     for (size_t i = 0; i < COUNT(sizes); i++)
-        for (uint32_t k = 0; k < 32; k++) {
-            GatedRnnShape s = {.kind = (k & 1) != 0 ? GATED_RNN_LSTM : GATED_RNN_GRU,
+        for (uint32_t k = 0; k < 64; k++) {
+            GatedRnnShape s = {.kind = kinds[(k & 1) + (k >> 4 & 2)],
                                .steps = sizes[i][0],
                                .batch = sizes[i][1],
                                .input = sizes[i][2],

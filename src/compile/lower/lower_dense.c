@@ -270,15 +270,21 @@ bool lower_gemm(Ir *ir, const Node *n) {
     return true;
 }
 
-// GRU and LSTM with constant weights and default activations.
+// RNN, GRU and LSTM with constant weights and default activations; RNN also with Relu.
 
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H0, IN_C0, IN_P, IN_COUNT };
 
-static bool has_default_activations(const Rnn *r, bool lstm) {
-    for (int32_t d = 0; d < r->directions; d++)
-        if (r->fn[d][0] != RNN_SIGMOID || r->fn[d][1] != RNN_TANH ||
+// False: it has other activations than the kernels.
+static bool gated_kind(OpId op, const Rnn *r, GatedRnnKind *out) {
+    bool plain = op == OP_RNN, lstm = op == OP_LSTM;
+    *out = lstm ? GATED_RNN_LSTM : GATED_RNN_GRU;
+    if (plain) *out = r->fn[0][0] == RNN_RELU ? GATED_RNN_RELU : GATED_RNN_TANH;
+    for (int32_t d = 0; d < r->directions; d++) {
+        RnnFn first = !plain ? RNN_SIGMOID : *out == GATED_RNN_RELU ? RNN_RELU : RNN_TANH;
+        if (r->fn[d][0] != first || (!plain && r->fn[d][1] != RNN_TANH) ||
             (lstm && r->fn[d][2] != RNN_TANH))
             return false;
+    }
     return true;
 }
 
@@ -297,13 +303,13 @@ bool lower_rnn(Ir *ir, const Node *n) {
     OpCall        c = {.node = n, .in = in};
     Rnn           r;
     RnnSpec       s = {0};
-    bool          lstm = n->op == OP_LSTM;
+    GatedRnnKind  kind;
     for (uint32_t i = 0; i < n->n_in && i < IN_COUNT; i++) in[i] = lower_type(ir, n, i);
     if (!lower_is_float(ir, n, 0) || in[IN_LENS] != NULL || !weights_of(ir, n, &s.weights))
         return false;
-    if (rnn_read(&c, &r) != ERR_OK || !has_default_activations(&r, lstm)) return false;
+    if (rnn_read(&c, &r) != ERR_OK || !gated_kind(n->op, &r, &kind)) return false;
     if (r.steps > INT32_MAX || r.batch > INT32_MAX) return false;
-    s.shape = (GatedRnnShape){.kind = lstm ? GATED_RNN_LSTM : GATED_RNN_GRU,
+    s.shape = (GatedRnnShape){.kind = kind,
                               .steps = (uint32_t)r.steps,
                               .batch = (uint32_t)r.batch,
                               .input = (uint32_t)r.input,

@@ -93,6 +93,15 @@ static void lstm_row(const Run *r, const float *sums, float *h, float *c) {
     }
 }
 
+static void plain_row(const Run *r, const float *sums, float *h) {
+    const Limits l = {vf_set(-r->g->shape.clip), vf_set(r->g->shape.clip)};
+    bool         relu = r->g->shape.kind == GATED_RNN_RELU;
+    for (uint32_t j = 0; j < r->plan.padded; j += VEC_LANES) {
+        Vf x = limit(&l, vf_load(sums + j));
+        vf_store(h + j, relu ? vf_max(x, vf_set(0)) : vf_tanh(x));
+    }
+}
+
 // Applies the z and r gates in place; unless linear_before_reset, r * h goes to late.
 static void gru_early(const Run *r, float *sums, const float *h, float *late) {
     const GatedRnnShape *s = &r->g->shape;
@@ -150,8 +159,13 @@ static void step(Run *r, float *sums, uint32_t t) {
     size_t padded = r->plan.padded, columns = r->plan.columns;
     add_product(r, &r->early, r->h, padded, sums, columns);
     if (r->g->shape.kind == GATED_RNN_GRU) gru_step(r, sums, t);
-    for (uint32_t i = 0; i < r->rows && r->g->shape.kind == GATED_RNN_LSTM; i++)
-        if (active(r, i, t)) lstm_row(r, sums + i * columns, r->h + i * padded, r->c + i * padded);
+    for (uint32_t i = 0; i < r->rows && r->g->shape.kind != GATED_RNN_GRU; i++) {
+        if (!active(r, i, t)) continue;
+        if (r->g->shape.kind == GATED_RNN_LSTM)
+            lstm_row(r, sums + i * columns, r->h + i * padded, r->c + i * padded);
+        else
+            plain_row(r, sums + i * columns, r->h + i * padded);
+    }
     write_step(r, t);
 }
 
