@@ -81,10 +81,10 @@ static void by_hand(Replay *r, int moment, uint32_t job, double done, DurationEs
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n_running; i++) {
         const Job *o = &r->jobs->at[r->slots[i]];
-        if (r->slots[i] != job)
-            r->running[n++] = (DurationRecord){traits(o), r->now_s - submit_s(o)};
+        JobTraits  t = traits(o);
+        if (r->slots[i] != job) r->running[n++] = duration_record(&t, r->now_s - submit_s(o));
     }
-    DurationQuery q = {.traits = traits(&r->jobs->at[job]), .done_s = done};
+    DurationQuery q = {.traits = traits(&r->jobs->at[job]), .done_s = done, .self = UINT32_MAX};
     double        truth = log(fmax(work_s(&r->jobs->at[job]) - done, 1));
     for (uint32_t i = 0; i < ROWS_BY_HAND; i++) {
         q.running = r->running;

@@ -225,10 +225,11 @@ static Err read_jobs(TraceReader *r, JobList *l) {
         Job *j = &l->at[l->n];
         *j = (Job){.work = JOB_UNKNOWN,
                    .gpu_milli = 1000,
-                   .row = row++,
+                   .row = row,
                    .model = JOB_NONE,
                    .tenant = JOB_NONE};
         TRY(read_job(r, j));
+        row++;
         l->n += r->skip == NULL;
     }
 }
