@@ -14,7 +14,8 @@
 #include "base/file.h"
 
 // https://www.sqlite.org/fileformat.html, section 1.3
-enum { HEADER_BYTES = 100, SCHEMA_AT = 60, OWNER_AT = 68 };
+enum { HEADER_BYTES = 100, PAGE_AT = 16, CHANGE_AT = 24, PAGES_AT = 28 };
+enum { SCHEMA_AT = 60, OWNER_AT = 68, COUNTED_AT = 92 };
 // LOCK_TRIES: looks at the lock of an empty file, each LOCK_PAUSE_US after the other.
 // FILE_TRIES: times that other processes may change a file while it is looked at.
 enum { LOCK_TRIES = 300, LOCK_PAUSE_US = 10000, FILE_TRIES = 100 };
@@ -59,14 +60,25 @@ static Err check_header(const char *path, const uint8_t *head, size_t n) {
                    path, schema, STORE_SCHEMA);
 }
 
-static Err read_header(const char *path, int fd, bool *there) {
+// The header has the number of pages, unless an old version of SQLite wrote it.
+static bool is_cut(const uint8_t *head, off_t size) {
+    uint64_t page = (uint64_t)head[PAGE_AT] << 8 | head[PAGE_AT + 1];
+    if (page == 1) page = 65536;
+    bool counted = memcmp(head + CHANGE_AT, head + COUNTED_AT, 4) == 0;
+    return counted && big_endian(head + PAGES_AT) * page > (uint64_t)size;
+}
+
+static Err read_header(const char *path, int fd, bool *there, bool *cut) {
     uint8_t     head[HEADER_BYTES];
     struct stat st;
     if (fstat(fd, &st) != 0) return reject(path, strerror(errno));
     *there = st.st_size > 0;
     if (!*there) return ERR_OK;
     ssize_t n = pread(fd, head, sizeof head, 0);
-    return n < 0 ? reject(path, strerror(errno)) : check_header(path, head, (size_t)n);
+    if (n < 0 || fstat(fd, &st) != 0) return reject(path, strerror(errno));
+    TRY(check_header(path, head, (size_t)n));
+    *cut = is_cut(head, st.st_size);
+    return ERR_OK;
 }
 
 static bool begins(const char *path, const uint8_t *with, size_t n) {
@@ -131,12 +143,25 @@ static Err check_new(const StorePlace *p) {
                    p->path, p->folder, strerror(errno));
 }
 
+// A process that writes, or was killed while it did, leaves a journal: then the file may be shorter
+// than its header says.
+static bool has_journal(const StorePlace *p) {
+    char        name[4096 + 16];
+    struct stat st;
+    (void)snprintf(name, sizeof name, "%s-journal", p->file);
+    return lstat(name, &st) == 0 && st.st_size > 0;
+}
+
 static Err check_existing(const StorePlace *p, bool *there) {
-    int fd = open(p->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool cut = false;
+    int  fd = open(p->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return reject(p->path, strerror(errno));
-    Err e = read_header(p->path, fd, there);
+    Err e = read_header(p->path, fd, there, &cut);
+    for (int i = 0; e == ERR_OK && cut && !has_journal(p) && i < FILE_TRIES; i++)
+        e = read_header(p->path, fd, there, &cut);  // the write may just have ended
     (void)close(fd);
-    return e;
+    if (e != ERR_OK || !cut || has_journal(p)) return e;
+    return reject(p->path, "it is damaged: its end is missing" LEFT);
 }
 
 static Err check_file(const StorePlace *p, bool *there) {

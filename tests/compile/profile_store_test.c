@@ -215,7 +215,11 @@ static void test_damaged_pages(void **state) {
 
 static void test_truncated(void **state) {
     (void)state;
+    struct stat st;
     make_store(3);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size - 1), 0);
+    expect_untouched("it is damaged");
     assert_int_equal(truncate(path, 5000), 0);
     expect_untouched("it is damaged");
 }
