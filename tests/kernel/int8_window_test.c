@@ -123,10 +123,13 @@ static void depthwise_is_exact(void **state) {
         {32, 6, 5, 3, 1, 1, 1, 128, false},  {72, 9, 8, 5, 2, 2, 1, 127, false},
         {100, 4, 7, 3, 1, 2, 2, 127, false}, {64, 3, 3, 3, 1, 1, 1, 255, false},
         {40, 5, 5, 1, 1, 0, 1, 127, true},   {33, 6, 6, 2, 2, 0, 1, 100, false},
+        {160, 5, 9, 3, 1, 1, 1, 128, false}, {145, 4, 20, 3, 2, 1, 1, 60, false},
     };
     static const Int8Output outputs[] = {
         {.kind = INT8_BYTES, .factor = 1, .lo = -100, .hi = 155, .zero = 100},
         {.kind = INT8_BYTES, .factor = 0.25f, .lo = -128 - 3, .hi = 127 - 3, .zero = 3},
+        {.kind = INT8_BYTES, .factor = 0.02f, .lo = -40, .hi = 90, .zero = 20},
+        {.kind = INT8_BYTES, .factor = 200, .lo = -100, .hi = 20, .zero = 100},
     };
     const Isa *isas[BYTE_ISAS];
     size_t     n = byte_isas_here(isas);
@@ -134,7 +137,8 @@ static void depthwise_is_exact(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Data d = make(&cases[i], &r);
         for (size_t k = 0; k < n; k++)
-            for (uint32_t o = 0; o < 2; o++) check_depthwise(&d, isas[k], &outputs[o], 1 + o * 2);
+            for (uint32_t o = 0; o < 4; o++)
+                check_depthwise(&d, isas[k], &outputs[o], 1 + o % 2 * 2);
         drop(&d);
     }
 }

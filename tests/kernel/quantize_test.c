@@ -78,27 +78,37 @@ static void bytes_equal_the_reference(void **state) {
 // The sum of two byte arrays has its own loop: equal to the general one, with and without a clip.
 static void sums_equal_expressions(void **state) {
     (void)state;
-    enum { COUNT = 9001 };
+    enum { COUNT = 70001 };
     static uint8_t a[COUNT], b[COUNT], got[COUNT], want[COUNT];
     static float   floats[COUNT];
     const Isa     *isas[3];
     size_t         n = isas_here(isas);
     Rng            r = {12};
+    // scales of which many quotients are halves, of any size, and such that have no inverse
+    static const ByteScale cases[][3] = {
+        {{0.0231f, -11, true}, {0.0317f, 97, false}, {0.0437f, 60, false}},
+        {{0.0231f, 11, false}, {0.0317f, 97, false}, {0.0437f, -60, true}},
+        {{0.5f, 0, true}, {1.5f, 3, true}, {2, 128, false}},
+        {{0.1f, 7, false}, {0.3f, -9, true}, {0.2f, 0, false}},
+        {{1e-30f, 7, false}, {3e-30f, 9, false}, {1e-39f, 5, false}},
+        {{1e38f, 7, false}, {3e38f, 9, false}, {1e37f, 5, true}},
+    };
     for (size_t i = 0; i < COUNT; i++)
         a[i] = (uint8_t)rng_below(&r, 256), b[i] = (uint8_t)rng_below(&r, 256);
     for (size_t k = 0; k < n; k++)
-        for (uint32_t steps = 1; steps <= 2; steps++) {
-            ElementwiseProgram sum = {.n_steps = steps, .n_args = 2};
+        for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+            const ByteScale   *c = cases[i / 2];
+            ElementwiseProgram sum = {.n_steps = i % 2 + 1, .n_args = 2};
             sum.steps[0] = (ElementwiseStep){.op = EWISE_ADD, .a = EWISE_ARG, .b = EWISE_ARG + 1};
             sum.steps[1] = (ElementwiseStep){.op = EWISE_CLIP, .p = 0, .q = 6};
             ByteElementwise e = {.program = &sum, .y = want, .count = COUNT, .floats = floats};
-            e.to = (ByteScale){0.0437f, 60, false};
-            e.in[0].at = a, e.in[0].from = (ByteScale){0.0231f, -11, true};
-            e.in[1].at = b, e.in[1].from = (ByteScale){0.0317f, 97, false};
+            e.to = c[2];
+            e.in[0].at = a, e.in[0].from = c[0];
+            e.in[1].at = b, e.in[1].from = c[1];
             isas[k]->byte_elementwise(&e, (Part){0, 1, NULL});
             e.y = got;
             e.floats = NULL;
-            for (uint32_t i = 0; i < 2; i++) isas[k]->byte_elementwise(&e, (Part){i, 2, NULL});
+            for (uint32_t p = 0; p < 2; p++) isas[k]->byte_elementwise(&e, (Part){p, 2, NULL});
             assert_memory_equal(got, want, COUNT);
         }
 }

@@ -148,11 +148,12 @@ static void set_columns(const Run *r, uint32_t j, Columns *c) {
 }
 
 #ifdef __AVX2__
-// The bytes of INT8_TILE_VECS vectors of sums. Scales below 1 keep products within 32 bits, and
-// packing saturates: as clipping before rounding does.
-VEC_INLINE Vi packed_bytes(const int32_t *sums, const Vf *scale, const bool is_signed, Vi zero) {
-    Vi q[INT8_TILE_VECS];
-    UNROLL for (uint32_t v = 0; v < INT8_TILE_VECS; v++) {
+// The bytes of `vecs` vectors of sums. Scales below 1 keep products within 32 bits, and packing
+// saturates: as clipping before rounding does.
+VEC_INLINE Vi packed_bytes(const int32_t *sums, const Vf *scale, const uint32_t vecs,
+                           const bool is_signed, Vi zero) {
+    Vi q[INT8_TILE_VECS] = {0};
+    UNROLL for (uint32_t v = 0; v < vecs; v++) {
         q[v] = vf_to_int(vi_to_float(vi_load(sums + (size_t)v * VEC_LANES)) * scale[v]);
     }
 #if VEC_LANES == 16
@@ -189,32 +190,52 @@ VEC_INLINE Vi all_bytes(float x) {
     return vi_set((int32_t)((uint32_t)(uint8_t)(int32_t)x * 0x01010101U));
 }
 
-VEC_INLINE void store_rows(const Run *r, const Columns *c, uint32_t rows, const bool is_signed,
-                           uint8_t *to) {
+// The first n bytes; whole vectors, where stores have no mask.
+VEC_INLINE void store_some(uint8_t *to, Vi x, uint32_t n) {
+#if VEC_LANES == 16
+    _mm512_mask_storeu_epi8(to, UINT64_MAX >> (sizeof x - n), (__m512i)x);
+#else
+    (void)n;
+    *(ViAny *)(void *)to = x;
+#endif
+}
+
+VEC_INLINE void store_rows(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
+                           const bool is_signed, uint8_t *to) {
     const Int8Output *o = &r->c->out;
     const Vi       lo = all_bytes(o->lo + (float)o->zero), hi = all_bytes(o->hi + (float)o->zero);
     const Vi       zero = vi_set((int32_t)((uint32_t)(o->zero & 0xffff) * 0x10001U));
     const int32_t *sums = r->sums;
     Vf             scale[INT8_TILE_VECS];
-    UNROLL for (uint32_t v = 0; v < INT8_TILE_VECS; v++) {
-        scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
-    }
+    UNROLL for (uint32_t v = 0; v < vecs; v++) scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
     for (uint32_t k = 0; k < rows; k++) {
-        *(ViAny *)(void *)to =
-            clip_packed(packed_bytes(sums, scale, is_signed, zero), is_signed, lo, hi);
-        sums += INT8_TILE_VECS * VEC_LANES;
+        const Vi bytes = packed_bytes(sums, scale, vecs, is_signed, zero);
+        store_some(to, clip_packed(bytes, is_signed, lo, hi), c->n);
+        sums += (size_t)vecs * VEC_LANES;
         to += r->c->shape.y_pitch;
     }
 }
 
-// Whole tiles; false: the scales or the columns do not allow it.
-static bool store_packed(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+VEC_INLINE void store_vectors(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
+                              uint8_t *to) {
     const Int8Output *o = &r->c->out;
-    if (!c->packs || c->n < INT8_TILE_VECS * VEC_LANES) return false;
     if (o->lo + (float)o->zero < 0)
-        store_rows(r, c, rows, true, to);
+        store_rows(r, c, rows, vecs, true, to);
     else
-        store_rows(r, c, rows, false, to);
+        store_rows(r, c, rows, vecs, false, to);
+}
+
+// Whole vectors of bytes, or parts where stores have a mask; false: the scales or the columns do
+// not allow it.
+static bool store_packed(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    if (!c->packs) return false;
+#if VEC_LANES == 16
+    if (c->vecs == 2) return store_vectors(r, c, rows, 2, to), true;
+    if (c->vecs == 3) return store_vectors(r, c, rows, 3, to), true;
+#endif
+    if (c->vecs < INT8_TILE_VECS || (VEC_LANES < 16 && c->n < INT8_TILE_VECS * VEC_LANES))
+        return false;
+    store_vectors(r, c, rows, INT8_TILE_VECS, to);
     return true;
 }
 #else

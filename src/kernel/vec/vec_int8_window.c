@@ -12,6 +12,45 @@ enum { BLOCK = INT8_DEPTHWISE_BLOCK };
 
 #define UNROLL VEC_UNROLL(8)
 
+#if VEC_LANES == 16 && defined __AVX512BW__
+#define HAS_64 1  // vectors of 64 bytes
+#else
+#define HAS_64 0
+#endif
+
+#if HAS_64
+// What follows the sums of 64 channels. Scales below 1 keep products within 32 bits, and packing
+// saturates: as clipping before rounding does.
+typedef struct Finish64 {
+    bool    negative;  // bytes are signed
+    bool    packs;     // all scales are below 1
+    __m512i zero, lo, hi;
+    __m512  lo_float, hi_float;
+} Finish64;
+
+VEC_INLINE __m512i bytes_64(float x) { return _mm512_set1_epi8((char)(uint8_t)(int32_t)x); }
+
+static bool are_scales_small(const Int8Output *o, uint32_t n) {
+    Vf most = {0};
+    for (uint32_t i = 0; i + VEC_LANES <= n; i += VEC_LANES)
+        most = vf_max(most, vf_abs(vf_load(o->scale + i) * o->factor));
+    return vf_top(most) < 1;
+}
+
+static Finish64 finish_of(const Int8Output *o, uint32_t channels) {
+    const bool packs = are_scales_small(o, channels);
+    return (Finish64){
+        .negative = o->lo + (float)o->zero < 0,
+        .packs = packs,
+        .zero = packs ? _mm512_set1_epi16((short)o->zero) : _mm512_set1_epi32(o->zero),
+        .lo = bytes_64(o->lo + (float)o->zero),
+        .hi = bytes_64(o->hi + (float)o->zero),
+        .lo_float = _mm512_set1_ps(o->lo),
+        .hi_float = _mm512_set1_ps(o->hi),
+    };
+}
+#endif
+
 // State of one part: the taps of a pixel. Those of its neighbours lie `shift` bytes beyond.
 typedef struct Run {
     const Int8Depthwise *d;
@@ -19,6 +58,9 @@ typedef struct Run {
     size_t               shift;
     uint8_t             *padding;
     uint32_t             pairs, slots;
+#if HAS_64
+    Finish64 finish;
+#endif
 } Run;
 
 // The taps of a kernel row in columns from `left` on; from is NULL above and below the input.
@@ -135,7 +177,7 @@ VEC_INLINE void run_pixel(const Run *r, uint32_t c, const bool is_signed, uint8_
 #if VEC_VNNI
 #define HAS_DOT 1
 #define dot     dot_quads
-#elif VEC_LANES == 16 && defined __AVX512VL__
+#elif HAS_64 && defined __AVX512VL__
 #define HAS_DOT 1
 // Runs only where weights are packed in quads: with AVX512_VNNI.
 VEC_INLINE __m256i dot(__m256i sum, __m256i x, __m256i w) {
@@ -212,11 +254,115 @@ VEC_INLINE void channels_32(const Run *r, const uint32_t n, const bool negative,
     }
 }
 
+#if HAS_64
+// Two neighbouring blocks of 32 channels at a time, as above. Weights: the same group of both.
+VEC_INLINE __m512i two_blocks(const int8_t *w, size_t block) {
+    return _mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)w)),
+        _mm256_loadu_si256((const __m256i *)(const void *)(w + block)), 1);
+}
+
+VEC_INLINE __m512i four_quarters(const void *x, uint32_t i) {
+    const char *at = x;
+    return _mm512_inserti64x4(_mm512_castsi256_si512(both_halves(at, i)),
+                              both_halves(at + sizeof(int32_t) * INT8_DEPTHWISE_WIDE, i), 1);
+}
+
+VEC_INLINE __m512i dot_64(__m512i sum, __m512i x, __m512i w) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+    return sum;
+}
+
+VEC_INLINE void interleave_64(const uint8_t *const *taps, size_t c, __m512i out[4]) {
+    const __m512i a = _mm512_loadu_si512(taps[0] + c), b = _mm512_loadu_si512(taps[1] + c);
+    const __m512i k = _mm512_loadu_si512(taps[2] + c), d = _mm512_loadu_si512(taps[3] + c);
+    const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
+    const __m512i rest = _mm512_unpacklo_epi8(k, d), rest_high = _mm512_unpackhi_epi8(k, d);
+    out[0] = _mm512_unpacklo_epi16(low, rest);
+    out[1] = _mm512_unpackhi_epi16(low, rest);
+    out[2] = _mm512_unpacklo_epi16(high, rest_high);
+    out[3] = _mm512_unpackhi_epi16(high, rest_high);
+}
+
+VEC_INLINE __m512i clip_64(__m512i x, const Finish64 *f, const bool negative) {
+    return negative ? _mm512_min_epi8(f->hi, _mm512_max_epi8(f->lo, x))
+                    : _mm512_min_epu8(f->hi, _mm512_max_epu8(f->lo, x));
+}
+
+VEC_INLINE void finish_64(const Finish64 *f, const bool packs, const bool negative,
+                          const __m512i sum[4], const __m512 scale[4], uint8_t *y) {
+    __m512i q[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i]), scale[i]);
+        if (!packs) x = _mm512_min_ps(f->hi_float, _mm512_max_ps(f->lo_float, x));
+        q[i] = _mm512_cvtps_epi32(x);
+        if (!packs) q[i] = _mm512_add_epi32(q[i], f->zero);
+    }
+    __m512i low = _mm512_packs_epi32(q[0], q[1]), high = _mm512_packs_epi32(q[2], q[3]);
+    if (packs) low = _mm512_adds_epi16(low, f->zero), high = _mm512_adds_epi16(high, f->zero);
+    const __m512i all = negative ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_storeu_si512(y, packs ? clip_64(all, f, negative) : all);
+}
+
+// 64 channels of n neighbouring pixels.
+VEC_INLINE void channels_64(const Run *r, const uint32_t n, const Finish64 *f, uint32_t c,
+                            uint8_t *y) {
+    const Int8Depthwise *d = r->d;
+    const size_t         block = (size_t)INT8_DEPTHWISE_WIDE * r->slots;
+    const int8_t        *w = d->weights.quads + (size_t)c * r->slots;
+    const size_t         step = (size_t)d->shape.conv.sw * d->shape.x_pitch;
+    __m512i              sum[INT8_DEPTHWISE_PIXELS][4], x[4];
+    __m512               scale[4];
+    UNROLL for (uint32_t i = 0; i < 4; i++) sum[0][i] = four_quarters(d->bias + c, i);
+    UNROLL for (uint32_t p = 1; p < n; p++) {
+        UNROLL for (uint32_t i = 0; i < 4; i++) sum[p][i] = sum[0][i];
+    }
+    for (uint32_t t = 0; t < r->slots; t += INT8_QUAD, w += INT8_QUAD * INT8_DEPTHWISE_WIDE) {
+        __m512i k[4];
+        UNROLL for (uint32_t i = 0; i < 4; i++) k[i] = two_blocks(w + (size_t)i * 32, block);
+        UNROLL for (uint32_t p = 0; p < n; p++) {
+            interleave_64(r->taps + t, c + p * step, x);
+            UNROLL for (uint32_t i = 0; i < 4; i++) sum[p][i] = dot_64(sum[p][i], x[i], k[i]);
+        }
+    }
+    UNROLL for (uint32_t i = 0; i < 4; i++) {
+        scale[i] = _mm512_mul_ps(_mm512_castsi512_ps(four_quarters(d->out.scale + c, i)),
+                                 _mm512_set1_ps(d->out.factor));
+    }
+    UNROLL for (uint32_t p = 0; p < n; p++) {
+        uint8_t *to = y + (size_t)p * d->shape.y_pitch + c;
+        if (!f->packs)
+            finish_64(f, false, f->negative, sum[p], scale, to);
+        else if (f->negative)
+            finish_64(f, true, true, sum[p], scale, to);
+        else
+            finish_64(f, true, false, sum[p], scale, to);
+    }
+}
+
+// Whole pairs of blocks of one pixel or of INT8_DEPTHWISE_PIXELS; returns how many channels.
+static uint32_t run_widest(const Run *r, uint32_t pixels, uint8_t *y) {
+    uint32_t c = 0;
+    for (; c + 2 * INT8_DEPTHWISE_WIDE <= r->d->shape.conv.ic; c += 2 * INT8_DEPTHWISE_WIDE) {
+        if (pixels == 1)
+            channels_64(r, 1, &r->finish, c, y);
+        else
+            channels_64(r, INT8_DEPTHWISE_PIXELS, &r->finish, c, y);
+    }
+    return c;
+}
+#else
+static uint32_t run_widest(const Run *r, uint32_t pixels, uint8_t *y) {
+    (void)r, (void)pixels, (void)y;
+    return 0;
+}
+#endif
+
 // Whole blocks of 32 channels of one pixel or of INT8_DEPTHWISE_PIXELS; returns how many channels.
 static uint32_t run_wide(const Run *r, uint32_t pixels, uint8_t *y) {
     const bool negative = r->d->out.lo + (float)r->d->out.zero < 0;
-    uint32_t   c = 0;
     if (r->d->weights.quads == NULL) return 0;
+    uint32_t c = run_widest(r, pixels, y);
     for (; c + INT8_DEPTHWISE_WIDE <= r->d->shape.conv.ic; c += INT8_DEPTHWISE_WIDE) {
         if (pixels == 1)
             channels_32(r, 1, negative, c, y);
@@ -264,6 +410,9 @@ void VEC(int8_depthwise)(const Int8Depthwise *d, Part part) {
                           .taps = part.scratch,
                           .pairs = (s->kh * s->kw + 1) / 2,
                           .slots = int8_depthwise_slots(s)};
+#if HAS_64
+    r.finish = finish_of(&d->out, s->ic);
+#endif
     r.padding = (uint8_t *)part.scratch + align_bytes((size_t)r.slots * sizeof(void *));
     memset(r.padding, (uint8_t)d->x_zero, (size_t)d->shape.x_pitch + INT8_DEPTHWISE_WIDE);
     uint32_t begin, end;
