@@ -75,6 +75,7 @@ typedef struct ClusterSetup {
     bool                   in_rounds;  // progress counts whole iterations per round
     bool                   anew;       // all jobs are placed anew at every event
     Rng                    rng;        // stream of random numbers for the policy
+    const struct ClusterForecast *forecast;  // for policies that ask for it; else NULL
 } ClusterSetup;
 
 // What every policy knows of a job, whatever it knows of durations.
@@ -185,6 +186,7 @@ typedef struct ClusterPolicy {
     ClusterKnowledge knows;
     bool             preempts;
     bool             learned;
+    bool             forecasts;  // gets setup->forecast
     const char      *of;    // the policy that it is a component of; NULL: independent
     const Setting   *rows;  // its constants
     uint32_t         n_rows;

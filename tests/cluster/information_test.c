@@ -126,7 +126,7 @@ static void test_mean_lies_between_the_classes(void **state) {
 
 static const char *const policies[] = {"fifo",    "srtf",         "tiresias", "themis",
                                        "gandiva", "optimus",      "lucid",    "muri",
-                                       "fgd",     "synergy_tune", "maifs"};
+                                       "fgd",     "synergy_tune", "maifs",    "lookahead"};
 enum { POLICIES = sizeof policies / sizeof *policies };
 
 typedef struct Case {

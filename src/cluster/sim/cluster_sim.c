@@ -80,7 +80,7 @@ static void find_lent(ClusterSim *w) {
     }
 }
 
-static void decide(ClusterSim *w, uint32_t reason) {
+void cluster_sim_decide(ClusterSim *w, uint32_t reason) {
     const ClusterRun *r = w->run;
     cluster_sim_estimate_running(w);
     find_lent(w);
@@ -109,6 +109,7 @@ static void note_use(ClusterSim *w) {
 }
 
 static Err stuck(const ClusterSim *w) {
+    if (w->run->jobs->at == NULL) return err_set(ERR_ARG, "%s: stuck", w->run->policy->name);
     if (w->waiting.n == 0)
         return err_set(ERR_ARG, "job %s: %s gives it too little to make progress",
                        w->run->jobs->at[w->states[w->running.at[w->running.first]].job].id,
@@ -138,8 +139,12 @@ static void advance_to(ClusterSim *w, TimeNs to) {
     w->now = to;
 }
 
-static Err run_events(ClusterSim *w) {
-    while (w->next_arrival < w->run->jobs->n || w->n_alive > 0) {
+static bool spent(const ClusterSim *w) {
+    return w->most_decisions > 0 && w->result->decisions >= w->most_decisions;
+}
+
+Err cluster_sim_events(ClusterSim *w) {
+    while ((w->next_arrival < w->run->jobs->n || w->n_alive > 0) && !spent(w)) {
         TimeNs at = next_time(w);
         bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
         w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
@@ -148,7 +153,7 @@ static Err run_events(ClusterSim *w) {
         w->result->events++;
         uint32_t reason = apply_events(w);
         bool     called = reason != 0 && (w->setup->round == 0 || at_round(w));
-        if (w->n_alive > 0 && called) decide(w, reason);
+        if (w->n_alive > 0 && called) cluster_sim_decide(w, reason);
         if (w->now >= w->round || w->round == INT64_MAX) next_round(w);
         cluster_sim_rates(w);
         note_use(w);
@@ -205,8 +210,20 @@ static Err prepare_tenants(ClusterSim *w) {
     return ERR_OK;
 }
 
-static Err prepare_policy(ClusterSim *w) {
+Err cluster_sim_prepare(ClusterSim *w) {
+    TRY(prepare_tasks(w));
+    TRY(prepare_servers(w));
+    return prepare_tenants(w);
+}
+
+Err cluster_sim_prepare_policy(ClusterSim *w) {
     const ClusterPolicy *p = w->run->policy;
+    if (p->forecasts && !w->setup->in_rounds && !w->setup->anew) {
+        ClusterForecast *f = arena_try_new(w->arena, ClusterForecast, 1);
+        if (f == NULL) return err_set(ERR_LIMIT, "%s: no memory to forecast", p->name);
+        *f = (ClusterForecast){w->arena, cluster_forecast};
+        w->setup->forecast = f;
+    }
     if (p->state_size != NULL) {
         size_t bytes = p->state_size(w->setup, w->run->settings);
         w->state = arena_try(w->arena, bytes, 1, 64);
@@ -265,13 +282,11 @@ static Err check_jobs(const ClusterRun *run, const ClusterSetup *s) {
 
 static Err simulate(ClusterSim *w) {
     ClusterResult *r = w->result;
-    TRY(prepare_tasks(w));
-    TRY(prepare_servers(w));
-    TRY(prepare_tenants(w));
+    TRY(cluster_sim_prepare(w));
     TRY(cluster_sim_estimate_open(w));
-    TRY(prepare_policy(w));
+    TRY(cluster_sim_prepare_policy(w));
     usage_open(&w->usage, r->first);
-    TRY(run_events(w));
+    TRY(cluster_sim_events(w));
     CHECK(w->used_gpu_milli == 0 && w->used_cores == 0 && w->used_memory == 0);
     CHECK(w->waiting.n == 0 && w->running.n == 0 && w->ends.n == 0);
     r->use = usage_close(&w->usage, r->timeline, &r->n_spans, &r->span);

@@ -1,6 +1,6 @@
 // ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
 // cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
-// beliefs; cluster_sim_estimate.c: the estimator; cluster_sim_attention.c: its beliefs by
+// beliefs; cluster_sim_forecast.c: forecasts; cluster_sim_estimate.c: the estimator; cluster_sim_attention.c: its beliefs by
 // attention; cluster_sim_server.c: servers and memory.
 //
 // ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a
@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "cluster/sim/cluster_run.h"
+#include "contract/cluster_forecast.h"
 #include "estimator/belief_context.h"
 #include "estimator/estimator.h"
 #include "placement/tenant_quota.h"
@@ -88,6 +89,7 @@ typedef struct ClusterSim {
     TenantQuota       tenants;
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
+    uint64_t          most_decisions;  // of a forecast; 0: any number
     Estimator        *estimator;   // NULL: none
     PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
     DurationRecord   *records;     // [n_records] running tasks, at records_at
@@ -99,10 +101,21 @@ typedef struct ClusterSim {
     float (*class_speeds)[BELIEF_SPEEDS];  // [hypotheses and their mean] logarithms
 } ClusterSim;
 
+MUST_USE Err cluster_sim_prepare(ClusterSim *w);         // tasks, servers and tenants
+MUST_USE Err cluster_sim_prepare_policy(ClusterSim *w);  // its state
+void         cluster_sim_decide(ClusterSim *w, uint32_t reason);
+MUST_USE Err cluster_sim_events(ClusterSim *w);  // until all jobs ended
+
+// ClusterForecast.simulate.
+ClusterOutlook cluster_forecast(const ClusterForecast *self, const ClusterView *v,
+                                const ClusterForecastRun *run);
+
 void slot_queue_add(SlotQueue *l, uint32_t slot);
 void slot_queue_remove(ClusterSim *w, SlotQueue *l, uint32_t slot);
 
 void cluster_sim_arrive(ClusterSim *w);
+void cluster_sim_store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
+void cluster_sim_schedule_end(ClusterSim *w, uint32_t slot);
 void cluster_sim_end(ClusterSim *w, uint32_t slot);
 void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n);
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot);

@@ -90,7 +90,7 @@ void cluster_sim_rate_changed(ClusterSim *w, uint32_t slot) {
     w->changed[w->n_changed++] = slot;
 }
 
-static void schedule_end(ClusterSim *w, uint32_t slot) {
+void cluster_sim_schedule_end(ClusterSim *w, uint32_t slot) {
     const TaskState *l = &w->states[slot];
     if (w->setup->in_rounds) return;
     double work = (double)(l->left - l->owed);
@@ -131,7 +131,7 @@ void cluster_sim_rates(ClusterSim *w) {
         cluster_sim_book(w, slot);
         l->rate = rate;
         if (exact) t->rate = rate;
-        schedule_end(w, slot);
+        cluster_sim_schedule_end(w, slot);
     }
     w->n_changed = 0;
 }

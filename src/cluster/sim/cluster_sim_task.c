@@ -148,7 +148,7 @@ void cluster_sim_book(ClusterSim *w, uint32_t slot) {
         cluster_sim_book_view(w, slot);
 }
 
-static void store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
+void cluster_sim_store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     TaskState   *l = &w->states[slot];
     ClusterTask *t = &w->tasks[slot];
     l->slices = n == 1 ? &w->ones[slot] : cluster_sim_borrow(w, n * sizeof *s);
@@ -181,7 +181,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
     uint64_t     gpus = 0;
     CHECK(t->state == CLUSTER_WAITING && n > 0 && distinct(s, n));
     slot_queue_remove(w, &w->waiting, slot);
-    store_slices(w, slot, s, n);
+    cluster_sim_store_slices(w, slot, s, n);
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->states[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
