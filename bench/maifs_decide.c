@@ -1,6 +1,6 @@
-// How long does a decision of maifs take? Full clusters with 64 queued jobs and the shipped
-// weights: all jobs arrive at once, then a decision at every end. Thread CPU time, so that other
-// load does not count.
+// How long does a decision of maifs take? Full clusters with 64 queued jobs: all jobs arrive at
+// once, then a decision at every end. With an estimator, `beliefs` is the time of the simulator and
+// the estimator from one decision to the next. Thread CPU time, so that other load does not count.
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -8,16 +8,24 @@
 #include "base/stats.h"
 #include "cluster/sim/cluster_run.h"
 #include "cluster/cluster_scenario.h"
+#include "estimator/belief_net.h"
+#include "policy/embedded_weights.h"
 #include "policy/policies.h"
 
 enum { QUEUED = 64, MOST = 1 << 16 };
 
 static struct {
     const ClusterPolicy *policy;
-    double               us[MOST];
+    double               us[MOST], beliefs_us[MOST];
+    double               after;  // the last decision
     uint32_t             n, most;
     uint64_t             steps;
 } timed;
+
+typedef struct BenchRow {
+    uint32_t    servers, decisions;
+    const char *weights, *information, *estimator;
+} BenchRow;
 
 static double now_us(void) {
     struct timespec t;
@@ -34,9 +42,11 @@ static uint32_t decide(void *state, const ClusterView *view, ClusterAction *out,
     if (busy) v.n_waiting = QUEUED;
     double   start = now_us();
     uint32_t n = timed.policy->decide(state, &v, out, max);
-    double   us = now_us() - start;
+    double   end = now_us(), before = start - timed.after;
+    timed.after = end;
     if (!busy) return n;
-    timed.us[timed.n++] = us;
+    timed.beliefs_us[timed.n] = before;
+    timed.us[timed.n++] = end - start;
     timed.steps += n;
     return n;
 }
@@ -48,63 +58,95 @@ static Err settings_of(const ClusterPolicy *p, Arena *a, const char *weights, co
     return weights != NULL ? settings_set(&s, weights) : ERR_OK;
 }
 
-static Err measure(uint32_t servers, uint32_t decisions, const char *weights, Arena *a) {
-    const ClusterPolicy *p = policies_cluster_find("maifs");
+static Err told(const BenchRow *row, Arena *a, Information *out) {
+    WeightsFile w;
+    TRY(information_read(row->information, a, out));
+    TRY(information_set_estimator(out, row->estimator));
+    if (out->estimator < ESTIMATOR_ATTENTION) return ERR_OK;
+    TRY(embedded_weights_load("", "beliefs", "cluster", BELIEF_FACTS, a, &w));
+    out->beliefs = w.params.at;
+    return ERR_OK;
+}
+
+static Err run_of(const BenchRow *row, const ClusterPolicy *wrapped, Arena *a, ClusterRun *out) {
     ClusterScenarioSpec  spec = {.trace = "synth:philly_small",
-                                 .servers = arena_printf(a, "%" PRIu32, servers),
-                                 .jobs = 14 * servers,
+                                 .servers = arena_printf(a, "%" PRIu32, row->servers),
+                                 .jobs = row->servers < 64 ? 600 : 14 * row->servers,
                                  .load = 1e6,
                                  .max_s = CLUSTER_SCENARIO_MAX_S};
+    ClusterScenario     *scene = arena_new(a, ClusterScenario, 1);
+    ClusterScenarioDraw *draw = arena_new(a, ClusterScenarioDraw, 1);
+    TRY(told(row, a, &spec.information));
+    TRY(cluster_scenario_open(&spec, a, scene));
+    TRY(cluster_scenario_draw(scene, 1, a, draw));
+    *out = (ClusterRun){.jobs = &draw->jobs,
+                        .servers = &scene->servers,
+                        .profiles = draw->truth,
+                        .class_of = draw->class_of,
+                        .beliefs = draw->beliefs,
+                        .info = scene->information,
+                        .error = scene->information.error,
+                        .policy = wrapped,
+                        .knows = information_knows(&scene->information, wrapped->knows),
+                        .seed = 1};
+    return cluster_sim_params("own", wrapped, &out->params);
+}
+
+static Err print_row(const BenchRow *row, Arena *a) {
+    double *us, *beliefs;
+    TRY(stats_sort(a, timed.us, timed.n, &us));
+    TRY(stats_sort(a, timed.beliefs_us, timed.n, &beliefs));
+    printf("%-9s %-9s %-7s %7" PRIu32 " %9" PRIu32 " %8.1f %8.0f %8.0f %8.0f %8.0f %8.0f\n",
+           row->information, row->estimator, row->weights == NULL ? "shipped" : "none",
+           row->servers, timed.n, (double)timed.steps / (double)timed.n,
+           stats_percentile(us, timed.n, 50), stats_percentile(us, timed.n, 99), us[timed.n - 1],
+           stats_percentile(beliefs, timed.n, 50), stats_percentile(beliefs, timed.n, 99));
+    return ERR_OK;
+}
+
+static Err measure(const BenchRow *row, Arena *a) {
+    const ClusterPolicy *p = policies_cluster_find("maifs");
     ClusterPolicy        wrapped = *p;
     ClusterResult        r;
     ClusterSetup         setup;
-    ClusterScenario      scene;
-    ClusterScenarioDraw  draw;
-    double              *sorted;
-    TRY(cluster_scenario_open(&spec, a, &scene));
-    TRY(cluster_scenario_draw(&scene, 1, a, &draw));
+    ClusterRun           run;
     wrapped.decide = decide;
     timed.policy = p;
     timed.n = 0;
     timed.steps = 0;
-    timed.most = decisions;
-    ClusterRun run = {.jobs = &draw.jobs,
-                      .servers = &scene.servers,
-                      .profiles = scene.profiles,
-                      .class_of = draw.class_of,
-                      .policy = &wrapped,
-                      .knows = p->knows,
-                      .seed = 1};
-    TRY(cluster_sim_params("own", p, &run.params));
-    TRY(settings_of(p, a, weights, &run.settings));
+    timed.most = row->decisions;
+    TRY(run_of(row, &wrapped, a, &run));
+    TRY(settings_of(p, a, row->weights, &run.settings));
     TRY(cluster_setup(&run, a, &setup));
     TRY(p->load(&setup, run.settings, a, &run.loaded));
     Err e = cluster_simulate(&run, a, &r);  // fails when the measurement stops starting jobs
     if (timed.n < timed.most) TRY(e);
     if (timed.n == 0) return err_set(ERR_INVALID, "the queue was never %d jobs long", QUEUED);
-    TRY(stats_sort(a, timed.us, timed.n, &sorted));
-    printf("%-8s %7" PRIu32 " %9" PRIu32 " %8.1f %9.0f %9.0f %9.0f %9.0f\n",
-           weights == NULL ? "shipped" : "rules", servers, timed.n,
-           (double)timed.steps / (double)timed.n, sorted[0], stats_percentile(sorted, timed.n, 50),
-           stats_percentile(sorted, timed.n, 99), sorted[timed.n - 1]);
-    return ERR_OK;
+    return print_row(row, a);
 }
 
 int main(void) {
     static const struct {
-        uint32_t    servers, decisions;
-        const char *weights;
-    } rows[] = {{128, 400, NULL}, {128, 400, "weights=none"}, {1000, 40, NULL}};
-    printf("%-8s %7s %9s %8s %9s %9s %9s %9s  microseconds, %d jobs queued\n", "weights", "servers",
-           "decisions", "steps", "least", "median", "p99", "most", QUEUED);
-    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Arena a;
+        const char *information, *estimator;
+    } beliefs[] = {{"perfect", "off"}, {"realistic", "shared"}, {"realistic", "both"}};
+    static const struct {
+        uint32_t servers, decisions;
+    } sizes[] = {{8, 400}, {128, 400}, {1000, 60}};
+    static const char *const weights[] = {NULL, "weights=none"};
+    printf("%-9s %-9s %-7s %7s %9s %8s %8s %8s %8s %8s %8s\n", "told", "estimator", "weights",
+           "servers", "decisions", "steps", "median", "p99", "most", "beliefs", "p99");
+    for (uint32_t i = 0; i < 18; i++) {
+        BenchRow row = {sizes[i % 3].servers, sizes[i % 3].decisions, weights[i / 3 % 2],
+                        beliefs[i / 6].information, beliefs[i / 6].estimator};
+        Arena    a;
         if (arena_init(&a, (size_t)8 << 30) != ERR_OK) return 1;
-        if (measure(rows[i].servers, rows[i].decisions, rows[i].weights, &a) != ERR_OK) {
+        if (measure(&row, &a) != ERR_OK) {
             fprintf(stderr, "%s\n", err_why());
             return 1;
         }
+        fflush(stdout);
         arena_finish(&a);
     }
+    printf("microseconds, %d jobs queued\n", QUEUED);
     return 0;
 }

@@ -53,29 +53,29 @@ typedef struct ClusterStopLimits {  // of preemptions, equal for every policy; z
 
 // Constant during a run.
 typedef struct ClusterSetup {
-    const ClusterServer   *servers;
-    const ClusterTenant   *tenants;
-    const ClusterProfiles *profiles;      // believed, by job class; NULL: every rate is 1
-    const uint32_t        *profile_type;  // [n_types] index into profiles, or PROFILE_NONE
-    uint32_t               n_servers, n_tenants, n_types, n_racks;
-    uint32_t               n_slots;                        // concurrent jobs, at most
-    uint32_t               most_gpus;                      // of the largest server
-    uint64_t               gpus, cores_milli, memory_mib;  // of all servers
-    TimeNs                 round;                          // period of decisions; 0: at every event
-    TimeNs                 round_first;                    // start of the first round
-    TimeNs                 restart;                        // see cluster_restart
-    TimeNs                 restart_wide;                   // for jobs that span servers
-    ClusterStopLimits      stops;
-    bool                   restart_by_class;
-    bool                   quotas;     // some tenant has a guarantee or a limit
-    bool                   fractions;  // some job requests less than a whole GPU
-    bool                   no_gpus;    // some job requests no GPU
-    bool                   shares;     // GPUs may be shared: fractions or profiles are in use
-    bool                   gpus_only;  // cores and memory are not limited
-    bool                   in_rounds;  // progress counts whole iterations per round
-    bool                   anew;       // all jobs are placed anew at every event
-    Rng                    rng;        // stream of random numbers for the policy
-    const struct ClusterForecast *forecast;  // for policies that ask for it; else NULL
+    const ClusterServer          *servers;
+    const ClusterTenant          *tenants;
+    const ClusterProfiles        *profiles;      // believed, by job class; NULL: every rate is 1
+    const uint32_t               *profile_type;  // [n_types] index into profiles, or PROFILE_NONE
+    uint32_t                      n_servers, n_tenants, n_types, n_racks;
+    uint32_t                      n_slots;                        // concurrent jobs, at most
+    uint32_t                      most_gpus;                      // of the largest server
+    uint64_t                      gpus, cores_milli, memory_mib;  // of all servers
+    TimeNs                        round;         // period of decisions; 0: at every event
+    TimeNs                        round_first;   // start of the first round
+    TimeNs                        restart;       // see cluster_restart
+    TimeNs                        restart_wide;  // for jobs that span servers
+    ClusterStopLimits             stops;
+    bool                          restart_by_class;
+    bool                          quotas;     // some tenant has a guarantee or a limit
+    bool                          fractions;  // some job requests less than a whole GPU
+    bool                          no_gpus;    // some job requests no GPU
+    bool                          shares;  // GPUs may be shared: fractions or profiles are in use
+    bool                          gpus_only;  // cores and memory are not limited
+    bool                          in_rounds;  // progress counts whole iterations per round
+    bool                          anew;       // all jobs are placed anew at every event
+    Rng                           rng;        // stream of random numbers for the policy
+    const struct ClusterForecast *forecast;   // for policies that ask for it; else NULL
 } ClusterSetup;
 
 // What every policy knows of a job, whatever it knows of durations.
@@ -187,8 +187,8 @@ typedef struct ClusterPolicy {
     bool             preempts;
     bool             learned;
     bool             forecasts;  // gets setup->forecast
-    const char      *of;    // the policy that it is a component of; NULL: independent
-    const Setting   *rows;  // its constants
+    const char      *of;         // the policy that it is a component of; NULL: independent
+    const Setting   *rows;       // its constants
     uint32_t         n_rows;
     size_t           settings_size;  // of the struct that the rows fill
     // Reads files named by settings (weights) once before runs; NULL: none. init gets the result as

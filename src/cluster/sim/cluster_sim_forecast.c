@@ -53,14 +53,24 @@ static void add_tasks(ClusterSim *w, const ClusterView *v, const TimeNs *work) {
         slot_queue_add(&w->waiting, add_task(w, v, &v->tasks[v->waiting[i]], work[i]));
     for (uint32_t i = 0; i < v->n_running; i++)
         add_running(w, v, &v->tasks[v->running[i]], work[v->n_waiting + i]);
+}
+
+// A measured rate holds until the allocation changes; others follow from the beliefs.
+static void believe_rates(ClusterSim *w) {
     for (uint32_t i = 0; i < w->n_changed; i++) w->states[w->changed[i]].changed = false;
-    w->n_changed = 0;  // rates in the view hold until an allocation changes
+    w->n_changed = 0;
+    for (uint32_t i = 0; i < w->running.n; i++) {
+        uint32_t slot = w->running.at[w->running.first + i];
+        if (w->tasks[slot].measured > 0) continue;
+        cluster_sim_rate_changed(w, slot);
+    }
 }
 
 static Err simulate(ClusterSim *w, const ClusterView *v, const TimeNs *work) {
     TRY(cluster_sim_prepare(w));
     usage_open(&w->usage, w->now);
     add_tasks(w, v, work);
+    believe_rates(w);
     TRY(cluster_sim_prepare_policy(w));
     cluster_sim_decide(w, v->reason);
     cluster_sim_rates(w);
@@ -107,11 +117,9 @@ ClusterOutlook cluster_forecast(const ClusterForecast *self, const ClusterView *
                                 const ClusterForecastRun *run) {
     Arena        *a = self->arena;
     size_t        mark = a->used;
-    ClusterResult r = {.first = v->now,
-                       .last = v->now,
-                       .alive_ns = v->alive_ns,
-                       .busy_ns = v->busy_ns};
-    bool          drained = open_and_simulate(a, v, run, &r) == ERR_OK;
+    ClusterResult r = {
+        .first = v->now, .last = v->now, .alive_ns = v->alive_ns, .busy_ns = v->busy_ns};
+    bool drained = open_and_simulate(a, v, run, &r) == ERR_OK;
     arena_rewind(a, mark);
     return (ClusterOutlook){.drained = drained,
                             .alive_s = (double)(r.alive_ns - v->alive_ns) / 1e9,

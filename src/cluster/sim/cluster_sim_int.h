@@ -1,7 +1,7 @@
 // ClusterSim: the state of a simulated run. cluster_sim.c: events, decisions and utilization;
 // cluster_sim_task.c: tasks, slot queues and progress; cluster_sim_rates.c: rates, measurements and
-// beliefs; cluster_sim_forecast.c: forecasts; cluster_sim_estimate.c: the estimator; cluster_sim_attention.c: its beliefs by
-// attention; cluster_sim_server.c: servers and memory.
+// beliefs; cluster_sim_forecast.c: forecasts; cluster_sim_estimate.c: the estimator;
+// cluster_sim_attention.c: its beliefs by attention; cluster_sim_server.c: servers and memory.
 //
 // ClusterSim, TaskState and the true profiles are in an arena of their own: no pointer that a
 // policy gets leads there.
@@ -90,10 +90,10 @@ typedef struct ClusterSim {
     uint64_t          used_gpu_milli, used_cores, used_memory;
     uint64_t          idle_rounds;
     uint64_t          most_decisions;  // of a forecast; 0: any number
-    Estimator        *estimator;   // NULL: none
-    PosteriorRecord  *posteriors;  // [n_slots] measurements of each task
-    DurationRecord   *records;     // [n_records] running tasks, at records_at
-    uint32_t         *record_of;   // [n_slots] index of a running task in records
+    Estimator        *estimator;       // NULL: none
+    PosteriorRecord  *posteriors;      // [n_slots] measurements of each task
+    DurationRecord   *records;         // [n_records] running tasks, at records_at
+    uint32_t         *record_of;       // [n_slots] index of a running task in records
     TimeNs            records_at;
     uint64_t          records_entry;  // entries then
     uint32_t          n_records, renew_next;

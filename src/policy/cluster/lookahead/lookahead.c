@@ -21,7 +21,7 @@
 #include "policy/policies.h"
 
 #define SETTINGS(X)                                                                                \
-    X(objective, string, "jct", 3, 8, "jct, makespan, or weighted: both")                          \
+    X(objective, string, "weighted", 3, 8, "jct, makespan, or weighted: both")                     \
     X(makespan_weight, double, 0.5, 0, 1, "of the makespan, if weighted")                          \
     X(every_s, int, 300, 1, 1000000, "seconds between comparisons of the variants")                \
     X(decisions, int, 4000, 1, 100000000, "simulated in a comparison, at most")                    \
@@ -171,7 +171,8 @@ static void set_work(Lookahead *x, const ClusterView *v, uint32_t draw) {
         x->work[v->n_waiting + i] = work_of(x, v, &v->tasks[v->running[i]], draw);
 }
 
-static ForecastCost cost_of(Lookahead *x, const ClusterView *v, uint32_t variant, uint64_t *budget) {
+static ForecastCost cost_of(Lookahead *x, const ClusterView *v, uint32_t variant,
+                            uint64_t *budget) {
     const ClusterForecast *f = x->setup->forecast;
     ForecastCost           sum = {0};
     uint32_t               from = x->cfg->draws > 0 ? 1 : 0;
