@@ -1,6 +1,7 @@
 #include "learn/activation.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "learn/multiversion.h"
 
@@ -64,19 +65,55 @@ void activation_backward(Activation act, size_t n, const float *y, const float *
     }
 }
 
-static void softmax_row(size_t n, size_t cols, const float *x, float *y) {
-    float most = n > 0 ? x[0] : 0, sum = 0;
-    for (size_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
-    for (size_t i = 0; i < n; i++) y[i] = x[i] - most;
-    for (size_t i = 0; i < n; i++) y[i] = repro_exp(y[i]);
-    for (size_t i = 0; i < n; i++) sum += y[i];
-    for (size_t i = 0; i < n; i++) y[i] /= sum;
-    for (size_t i = n; i < cols; i++) y[i] = 0;
+enum { SIDE = 8 };  // rows side by side: each is summed in order, and their sums do not wait
+
+// The columns behind n become 0.
+static inline __attribute__((always_inline)) void softmax_rows(size_t rows, size_t n, size_t cols,
+                                                               const float *x, float *y) {
+    float most[SIDE], sum[SIDE] = {0};
+    for (size_t r = 0; r < rows; r++) most[r] = n > 0 ? x[r * cols] : 0;
+    for (size_t i = 1; i < n; i++)
+        for (size_t r = 0; r < rows; r++) {
+            float v = x[r * cols + i];
+            most[r] = v > most[r] ? v : most[r];
+        }
+    for (size_t r = 0; r < rows; r++) {
+        float *to = y + r * cols;
+        for (size_t i = 0; i < n; i++) to[i] = x[r * cols + i] - most[r];
+        for (size_t i = 0; i < n; i++) to[i] = repro_exp(to[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < rows; r++) sum[r] += y[r * cols + i];
+    for (size_t r = 0; r < rows; r++) {
+        float *to = y + r * cols;
+        for (size_t i = 0; i < n; i++) to[i] /= sum[r];
+        for (size_t i = n; i < cols; i++) to[i] = 0;
+    }
+}
+
+MULTIVERSION_BODY softmax_side_body(size_t n, size_t cols, const float *x, float *y) {
+    softmax_rows(SIDE, n, cols, x, y);
+}
+MULTIVERSION_BODY softmax_one_body(size_t n, size_t cols, const float *x, float *y) {
+    softmax_rows(1, n, cols, x, y);
+}
+MULTIVERSION(static, softmax_side, (size_t n, size_t cols, const float *x, float *y),
+             (n, cols, x, y))
+MULTIVERSION(static, softmax_one, (size_t n, size_t cols, const float *x, float *y),
+             (n, cols, x, y))
+
+static bool equal_lengths(const uint32_t *len) {
+    for (size_t r = 1; r < SIDE; r++)
+        if (len[r] != len[0]) return false;
+    return true;
 }
 
 void activation_softmax(size_t rows, size_t cols, const uint32_t *len, const float *x, float *y) {
-    for (size_t r = 0; r < rows; r++)
-        softmax_row(len ? len[r] : cols, cols, x + r * cols, y + r * cols);
+    for (size_t r = 0; r < rows;) {
+        bool side = rows - r >= SIDE && (len == NULL || equal_lengths(len + r));
+        (side ? softmax_side : softmax_one)(len ? len[r] : cols, cols, x + r * cols, y + r * cols);
+        r += side ? SIDE : 1;
+    }
 }
 
 void activation_softmax_backward(size_t rows, size_t cols, const float *y, const float *dy,

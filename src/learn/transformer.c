@@ -48,6 +48,11 @@ static void attention_weights(MultiHeadAttention a, const AttentionShape *s, uin
                               float *share) {
     uint32_t each = a.width / a.heads, n = s->len ? s->len[b] : s->keys;
     float    scale = 1 / sqrtf((float)each);
+    if (s->hide == NULL && n == s->keys) {
+        for (size_t i = 0; i < (size_t)s->queries * n; i++) share[i] *= scale;
+        activation_softmax(s->queries, n, NULL, share, share);
+        return;
+    }
     for (uint32_t i = 0; i < s->queries; i++, share += s->keys) {
         const uint8_t *hide = s->hide ? s->hide + (size_t)i * s->keys : NULL;
         uint32_t       visible = 0;

@@ -98,9 +98,38 @@ static void test_softmax(void **state) {
     assert_float_equal(s.y[2], before, 1e-4);
 }
 
+// One row after the other, in the order of the definition.
+static void obvious_softmax(size_t n, size_t cols, const float *x, float *y) {
+    float most = n > 0 ? x[0] : 0, sum = 0;
+    for (size_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (size_t i = 0; i < n; i++) y[i] = repro_exp(x[i] - most);
+    for (size_t i = 0; i < n; i++) sum += y[i];
+    for (size_t i = 0; i < cols; i++) y[i] = i < n ? y[i] / sum : 0;
+}
+
+enum { WIDE_ROWS = 37, WIDE_COLS = 45 };
+
+// Rows side by side, of equal and of different lengths, in place: the same bits.
+static void test_softmax_equals_the_obvious_one(void **state) {
+    (void)state;
+    static float x[WIDE_ROWS * WIDE_COLS], y[WIDE_ROWS * WIDE_COLS];
+    Rng          rng = {3};
+    for (uint32_t round = 0; round < 200; round++) {
+        size_t   rows = 1 + rng_below(&rng, WIDE_ROWS), cols = 1 + rng_below(&rng, WIDE_COLS);
+        uint32_t len[WIDE_ROWS];
+        for (size_t r = 0; r < rows; r++)
+            len[r] = (uint32_t)(rng_below(&rng, 4) > 0 ? cols / 2 : rng_below(&rng, cols + 1));
+        gradient_fill(&rng, x, rows * cols, 20);
+        for (size_t r = 0; r < rows; r++)
+            obvious_softmax(round % 2 ? len[r] : cols, cols, x + r * cols, y + r * cols);
+        activation_softmax(rows, cols, round % 2 ? len : NULL, x, x);
+        assert_memory_equal(x, y, rows * cols * sizeof *x);
+    }
+}
+
 TEST_MAIN() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_true_to_libm),
-                                       cmocka_unit_test(test_forward_and_backward),
-                                       cmocka_unit_test(test_softmax)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_true_to_libm), cmocka_unit_test(test_forward_and_backward),
+        cmocka_unit_test(test_softmax), cmocka_unit_test(test_softmax_equals_the_obvious_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
