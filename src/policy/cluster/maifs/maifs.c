@@ -84,6 +84,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
     to->stay = carve(from, float, s->n_slots);
     to->each = (requests + 1) * OFFER_EACH;
+    to->measured = carve(from, MaifsMeasured, s->n_slots);
     to->min_level = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
@@ -145,6 +146,8 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
                         .critical_gang_power = (float)cfg->critical_gang_power,
                         .margin = (float)cfg->margin,
                         .spread = cfg->spread,
+                        .last_alone = cfg->last_alone,
+                        .pace = (float)cfg->pace,
                         .unknown_left_s = (float)cfg->unknown_left_s};
     m->offering = (OfferContext){
         .setup = s,

@@ -31,6 +31,9 @@
     X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
     X(spread, bool, true, 0, 1, "uncertain durations are valued by their distribution")            \
+    X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
+    X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
+    X(last_alone, bool, true, 0, 1, "a task that may be stopped no more shares no GPU")            \
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
 typedef struct MaifsSettings {
@@ -72,6 +75,11 @@ typedef struct JointClaim {  // all claims on one request
     bool     stale;  // a server changed since its claim
 } JointClaim;
 
+typedef struct MaifsMeasured {  // of a running task, kept while nothing beside it changes
+    uint64_t entry, beside;     // its start; sum over the starts of those on its GPUs
+    float    factor;            // measured over believed rate; 1: not worse than believed
+} MaifsMeasured;
+
 typedef struct MaifsStart {  // a slice of a task to start
     uint32_t task, server;
 } MaifsStart;
@@ -89,6 +97,7 @@ typedef struct Maifs {
     TaskUtility         *utilities;  // [n_slots]
     ServerPlan          *plans;      // [n_servers]
     uint8_t             *outcome;    // [n_slots] in this plan
+    MaifsMeasured       *measured;   // [n_slots]
     uint8_t             *min_level;  // [n_slots] lowest level among a gang's slices
     uint32_t            *evicted, n_evicted;
     MaifsStart          *starts;
@@ -149,7 +158,12 @@ uint32_t maifs_gang_offers(Maifs *m, uint32_t server, Offer *out);
 void     maifs_join(Maifs *m, uint32_t task, uint32_t holder);
 bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder);
 
-void     maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
+void  maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
+void  maifs_match_measured(Maifs *m);                 // of all plans, after they are made
+bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its servers
+float maifs_relief(const Maifs *m, const ServerPlan *plan,
+                   const Resident *x);  // utility that those beside x gain without it
+
 void     maifs_claim(Maifs *m);       // coordination: which offer each agent claims
 void     maifs_negotiate(Maifs *m);   // rounds over one window, until none gains
 bool     maifs_open_moves(Maifs *m);  // window of running tasks to migrate; false: none

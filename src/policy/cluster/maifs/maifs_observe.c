@@ -174,6 +174,7 @@ void maifs_observe(Maifs *m, const ClusterView *v) {
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);
+    maifs_match_measured(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) set_density(m, v->waiting[i]);
     if (m->loaded->w == NULL) return;
     observe_all(m);

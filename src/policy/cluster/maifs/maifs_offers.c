@@ -28,12 +28,15 @@ static void price(Maifs *m, uint32_t server) {
     for (uint32_t i = 0; i < n; i++) f[i] = payoff_of(&m->offers[first + i], f[i]);
 }
 
-// A running task does not migrate to its own server, and loses its utility there.
+// A running task does not migrate to its own server, and loses its utility there. One that is
+// slower than believed goes where it is alone.
 static void subtract_stay(Maifs *m, uint32_t server) {
     Offer   *o = m->offers + server * maifs_each(m);
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_offers[server]; i++) {
-        if (m->view->tasks[o[i].task].slices[0].server == server) continue;
+        if (m->view->tasks[o[i].task].slices[0].server == server ||
+            (o[i].corunners > 0 && maifs_is_worse(m, o[i].task)))
+            continue;
         o[n] = o[i];
         o[n++].gain -= m->stay[o[i].task];
     }
@@ -177,16 +180,34 @@ void maifs_claim(Maifs *m) {
     m->baseline += coord_stats(m->coord)->baseline;
 }
 
-// Utility lost by taking a resident away from its server, its restart included.
-static float stay_of(const Maifs *m, const ServerPlan *plan, uint32_t resident) {
-    const TaskUtility *w = &m->utilities[plan->at[resident].task];
-    VictimSet          go = {{0}};
-    Headroom           f;
-    victim_set_put(&go, resident, true);
+// Utility lost by taking a task away from a server.
+static float stay_at(const Maifs *m, const ServerPlan *plan, uint32_t task) {
+    VictimSet go = {{0}};
+    Headroom  f;
+    float     relief = 0;
+    for (uint32_t g = 0; g < plan->n; g++) {
+        if (plan->at[g].task != task) continue;
+        victim_set_put(&go, g, true);
+        relief = maifs_relief(m, plan, &plan->at[g]);
+    }
     server_plan_headroom(plan, &go, m->utilities, &f);
-    float rest = (float)headroom_utility(&f, f.cores_milli, f.memory_mib);
-    float restart_cost = w->value * w->restart_s * m->offering.params.restart_weight / w->left_s;
-    return (float)plan->utility - rest + restart_cost + m->offering.params.evict_margin * w->value;
+    return (float)(plan->utility - headroom_utility(&f, f.cores_milli, f.memory_mib)) - relief;
+}
+
+// From all of its servers, its restart included.
+static float stay_of(const Maifs *m, uint32_t task) {
+    const TaskUtility *w = &m->utilities[task];
+    const ClusterTask *t = &m->view->tasks[task];
+    float sum = w->value * w->restart_s * m->offering.params.restart_weight / w->left_s +
+                m->offering.params.evict_margin * w->value;
+    for (uint32_t i = 0; i < t->n_slices; i++)
+        sum += stay_at(m, &m->plans[t->slices[i].server], task);
+    return sum;
+}
+
+// A gang over several servers moves if it is slower than believed; once, by its first server.
+static bool gang_may_move(const Maifs *m, uint32_t task, uint32_t server) {
+    return m->view->tasks[task].slices[0].server == server && maifs_is_worse(m, task);
 }
 
 // Running tasks by the utility they miss compared with their highest level alone.
@@ -199,12 +220,13 @@ bool maifs_open_moves(Maifs *m) {
             const Resident    *x = &plan->at[g];
             const TaskUtility *w = &m->utilities[x->task];
             uint32_t           k = m->n_window;
-            if (x->incoming || x->firm || x->sliced || w->class == CLUSTER_NONE) continue;
+            if (x->incoming || x->firm || w->class == CLUSTER_NONE) continue;
+            if (x->sliced && !gang_may_move(m, x->task, i)) continue;
             float missing = w->value * (w->levels[w->n_levels - 1].rate - resident_rate(x, w));
             if (!(missing > m->offering.params.evict_margin * w->value)) continue;
             if (k == most && missing <= m->density[m->window[k - 1]]) continue;
             m->density[x->task] = missing;
-            m->stay[x->task] = stay_of(m, plan, g);
+            m->stay[x->task] = stay_of(m, x->task);
             if (k < most)
                 m->n_window++;
             else

@@ -88,8 +88,8 @@ static JointClaim joint_claim_of(const Maifs *m, uint32_t k) {
         d.stale = d.stale || m->plans[i].stale;
     }
     if (d.holder != CLUSTER_NONE) d.stale = d.stale || !maifs_can_join(m, task, d.holder);
-    if (d.servers > 0 && m->migrating)
-        d.stale = d.stale || m->plans[m->view->tasks[task].slices[0].server].stale;
+    for (uint32_t i = 0; d.servers > 0 && m->migrating && i < m->view->tasks[task].n_slices; i++)
+        d.stale = d.stale || m->plans[m->view->tasks[task].slices[i].server].stale;
     return d;
 }
 
@@ -239,8 +239,8 @@ static float utility_lost_beside(const Maifs *m, uint32_t holder, const TaskUtil
 static bool offer_beside(const Maifs *m, const Resident *x, uint32_t request, Offer *out) {
     uint32_t           task = m->requests[request].task;
     const TaskUtility *w = &m->utilities[task], *b = &m->utilities[x->task];
-    if (w->gpus != b->gpus || w->class == CLUSTER_NONE || b->class == CLUSTER_NONE ||
-        (w->types != 0 && w->types != b->types))
+    if (w->gpus != b->gpus || w->settles || b->settled || w->class == CLUSTER_NONE ||
+        b->class == CLUSTER_NONE || (w->types != 0 && w->types != b->types))
         return false;
     float mine = (float)profile_pair(m->setup->profiles, w->class, b->class);
     float its = (float)profile_pair(m->setup->profiles, b->class, w->class);

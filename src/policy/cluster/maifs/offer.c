@@ -104,6 +104,9 @@ static uint32_t offers_exclusive(const OfferContext *d, const ServerPlan *plan,
     return n;
 }
 
+// Tasks with at most this much left may join one that shares no GPU.
+static const float short_s = 600;
+
 // Utility that residents on the GPUs lose to a joining task; below 0: it cannot join.
 static float harm(const OfferContext *d, const ServerPlan *plan, uint64_t mask, uint32_t task,
                   uint32_t *corunners) {
@@ -115,6 +118,7 @@ static float harm(const OfferContext *d, const ServerPlan *plan, uint64_t mask, 
         if ((g->mask & mask) == 0) continue;
         if (mask != (mask & -mask) && g->mask != mask) return -1;
         if (g->incoming || x->class == CLUSTER_NONE) return -1;
+        if (x->settled && d->utilities[task].left_s > short_s) return -1;
         float by = (float)profile_pair(d->setup->profiles, x->class, d->utilities[task].class);
         if (!(by > 0) || ++*corunners >= d->params.gpu_tasks) return -1;
         lost += resident_utility(g, x) * (1 - by);
@@ -295,7 +299,7 @@ static const SharedGpus *shared_for(const OfferContext *d, const ServerPlan *pla
 }
 
 static bool may_share(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
-    return d->params.gpu_tasks > 1 && w->class != CLUSTER_NONE && w->gpus > 0 &&
+    return d->params.gpu_tasks > 1 && !w->settles && w->class != CLUSTER_NONE && w->gpus > 0 &&
            plan->n + 1 < SERVER_PLAN_RESIDENTS;
 }
 

@@ -89,7 +89,7 @@ static void add_running(ServerPlan *plan, const ClusterView *v, uint32_t task,
                       .milli = (uint16_t)s->gpu_milli,
                       .gpus = (uint8_t)s->gpus,
                       .level = rung_of(&utilities[task], s),
-                      .firm = !cluster_may_preempt(v->setup, t, v->now),
+                      .firm = !cluster_may_preempt(v->setup, t, v->now) || utilities[task].paced,
                       .sliced = t->n_slices > 1,
                       .cap = UTILITY_LEVELS,
                       .spread_factor = server_plan_spread(v->setup, &utilities[task], t->n_slices)};

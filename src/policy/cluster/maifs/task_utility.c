@@ -94,6 +94,18 @@ static void value_by_index(TaskUtility *w, const ClusterTask *t, float weight) {
     w->value = weight * critical / (float)(1 / t->spread.index + owed);
 }
 
+// The stops that are left are spread over the work left.
+static void limit_stops(TaskUtility *w, const ClusterView *v, const ClusterTask *t,
+                        const UtilityParams *r) {
+    uint32_t most = v->setup->stops.max_stops, stops = t->preemptions;
+    bool     runs = t->state == CLUSTER_RUNNING, limited = most > 0 && !t->lent;
+    float    ran = (float)((double)(v->now - t->since) / 1e9);
+    w->settled = limited && r->last_alone && stops >= most;
+    w->settles = limited && r->last_alone && stops + runs >= most;
+    w->paced = limited && runs && stops > 0 && stops < most &&
+               ran * (float)(most - stops + 1) < r->pace * w->left_s;
+}
+
 void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask *t, double drain_s,
                          const UtilityParams *r) {
     TimeNs left = cluster_left(v, t);
@@ -103,6 +115,7 @@ void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask
         left >= 0 ? (double)left / 1e9 : r->unknown_left_s + (double)cluster_held(v, t) / 1e9;
     if (r->spread && t->spread.mean_s > 0) s = t->spread.mean_s + (double)t->owed / 1e9;
     w->left_s = (float)(s > 1 ? s : 1);
+    limit_stops(w, v, t, r);
     w->certainty = r->spread ? (float)(1 / (1 + t->spread.left_sd * t->spread.left_sd)) : 1;
     w->value = (float)weight / task_utility_effective_left(w, drain_s, r);
     if (r->spread && t->spread.index > 0) value_by_index(w, t, (float)weight);

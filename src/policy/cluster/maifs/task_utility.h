@@ -22,6 +22,9 @@ typedef struct TaskUtility {
     float        certainty;  // 1: left_s is exact; falls with the spread of its belief
     float        value;      // of a second of work: the reciprocal of the effective remaining time
     bool         wide;       // more GPUs than any suitable server has
+    bool         settled;    // it may be stopped no more, and is to share no GPU
+    bool         settles;    // the same after its next start
+    bool         paced;      // too early for its next stop
 } TaskUtility;
 
 typedef struct UtilityParams {
@@ -30,6 +33,8 @@ typedef struct UtilityParams {
     float critical_boost;       // exponent of the gain of critical jobs
     float uncertain_boost;      // the same where the work left is uncertain
     float margin;               // critical: more left than this many times the cluster's drain time
+    bool  last_alone;           // a task that may be stopped no more shares no GPU
+    float pace;                 // part of the work left per stop left before the next stop; 0: none
     bool  spread;               // beliefs count with their spread, where it is known
     float unknown_left_s;       // remaining time assumed at the start where it is unknown
 } UtilityParams;
