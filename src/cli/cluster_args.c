@@ -50,6 +50,8 @@ void trace_args_rows(TraceArgs *t, ArgRow *rows) {
          "shift times so that the first job is submitted at 0", 0, 0},
         {"any-type", ARG_FLAG, &t->any_type, NULL,
          "jobs run on any type of GPU, whatever they ask for", 0, 0},
+        {"elastic", ARG_TEXT, &t->elastic, "MIN..MAX[,SHARE]",
+         "makes jobs of MIN to MAX GPUs elastic within these bounds, or a share of them", 0, 0},
     };
     memcpy(rows, all, sizeof all);
 }
@@ -82,6 +84,7 @@ static Err unit_of(const char *text, TimeNs *out) {
 
 Err trace_args_options(const TraceArgs *t, Arena *a, JobTraceOptions *out) {
     JobTraceOptions o = {.window = t->window, .any_type = t->any_type};
+    TRY(elastic_range_read(t->elastic, &o.elastic));
     if (t->unit != NULL) TRY(unit_of(t->unit, &o.unit));
     if (t->rates != NULL) {
         IterationTimes *rates = arena_new(a, IterationTimes, 1);

@@ -53,10 +53,10 @@ MUST_USE Err cluster_estimator_read(const char *text, Arena *a, Information *out
             0, INT32_MAX                                                                           \
     }
 
-enum { TRACE_ARG_ROWS = 15, TRACE_ARG_SOME = 10 };
+enum { TRACE_ARG_ROWS = 16, TRACE_ARG_SOME = 11 };
 
 typedef struct TraceArgs {
-    const char *format, *unit, *rates, *gpu_type;
+    const char *format, *unit, *rates, *gpu_type, *elastic;
     TraceWindow window;
     bool        any_type;
 } TraceArgs;

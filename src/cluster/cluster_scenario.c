@@ -195,6 +195,7 @@ Err cluster_scenario_open(const ClusterScenarioSpec *spec, Arena *a, ClusterScen
                          .max_s = spec->max_s,
                          .information = spec->information,
                          .stops = spec->stops,
+                         .elastic = spec->options.elastic,
                          .tenants = spec->tenants};
     bool            has_demands = false;
     TRY(read_trace(spec, a, &s, &has_demands));
@@ -236,6 +237,7 @@ static Err cut(const ClusterScenario *s, uint64_t seed, Rng rng, Arena *a, Clust
 static Err make(const ClusterScenario *s, Rng rng, Arena *a, ClusterScenarioDraw *d) {
     TRY(synth_make(&s->synth, rng, a, &d->jobs));
     d->jobs.name = s->trace;
+    job_list_make_elastic(&d->jobs, &s->elastic);
     drop_unfit(s, &d->jobs, &d->long_ones, &d->too_large);
     if (d->jobs.n == 0) return none_left(s->trace, d->long_ones, d->too_large);
     return ERR_OK;

@@ -1,6 +1,11 @@
 #include "cluster/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/rng.h"
 
 typedef struct Key {
     TimeNs   submit;
@@ -35,6 +40,37 @@ Err job_list_sort(JobList *l, Arena *scratch) {
     for (uint32_t i = 0; i < l->n; i++) l->at[i] = copy[keys[i].from];
     arena_rewind(scratch, mark);
     return ERR_OK;
+}
+
+static const char elastic_help[] = "write 1..8, or 1..8,0.5 for a share of the jobs";
+
+Err elastic_range_read(const char *text, ElasticRange *out) {
+    enum { UNIT = 1000000 };
+    char    low[16] = "", high[16] = "", share[16] = "1";
+    int64_t min = 0, max = 0, part = 0;
+    int     n = text != NULL ? sscanf(text, "%15[0-9]..%15[0-9],%15[0-9.]", low, high, share) : 0;
+    *out = (ElasticRange){0};
+    if (text == NULL) return ERR_OK;
+    size_t used = strlen(low) + strlen(high) + 2 + (n == 3 ? strlen(share) + 1 : 0);
+    bool   whole = n >= 2 && used == strlen(text);
+    if (!whole || decimal_read(low, 1, JOB_GPUS_MAX, &min) != DECIMAL_OK ||
+        decimal_read(high, 1, JOB_GPUS_MAX, &max) != DECIMAL_OK ||
+        decimal_read(share, UNIT, UNIT, &part) != DECIMAL_OK || min < 1 || max <= min)
+        return err_set(ERR_ARG, "--elastic %.40s: %s", text, elastic_help);
+    *out = (ElasticRange){(uint32_t)min, (uint32_t)max, (double)part / UNIT};
+    return ERR_OK;
+}
+
+void job_list_make_elastic(JobList *l, const ElasticRange *x) {
+    const Rng rows = {1};
+    for (uint32_t i = 0; i < l->n && x->max > 0; i++) {
+        Job *j = &l->at[i];
+        Rng  own = rng_fork(rows, j->row);
+        bool within = j->gpus >= x->min && j->gpus <= x->max && j->gpu_milli == 1000;
+        if (!within || j->gpus_max > 0 || rng_unit64(&own) >= x->share) continue;
+        j->gpus_min = x->min;
+        j->gpus_max = x->max;
+    }
 }
 
 const char *job_class_name(JobClass c) {

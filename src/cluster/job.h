@@ -31,6 +31,7 @@ typedef struct Job {
     int64_t     iterations;               // 0: unknown
     uint32_t    row;                      // row in the file, from 0
     uint32_t    gpus;                     // gang: all at once or none; 0: CPUs only
+    uint32_t    gpus_min, gpus_max;       // of an elastic job, around gpus; 0: not elastic
     uint32_t    gpu_milli;                // thousandths of each GPU; below 1000 only with one GPU
     uint32_t    gpu_types;                // bit t: list.gpu_types[t] is allowed; 0: any type
     uint32_t    cores_milli, memory_mib;  // default demand of the gang; 0: the share of its GPUs
@@ -55,6 +56,16 @@ typedef struct JobList {
     const RowsLeftOut *left_out;  // [n_left_out]
     uint32_t           n_left_out;
 } JobList;
+
+typedef struct ElasticRange {  // which jobs are made elastic: whole GPUs from min to max; max 0:
+                               // none
+    uint32_t min, max;
+    double   share;  // of these jobs, drawn by their rows in the file
+} ElasticRange;
+
+// "1..8", or "1..8,0.5" for a share of the jobs.
+MUST_USE Err elastic_range_read(const char *text, ElasticRange *out);
+void         job_list_make_elastic(JobList *l, const ElasticRange *x);
 
 MUST_USE Err job_list_sort(JobList *l, Arena *scratch);  // rewinds scratch
 

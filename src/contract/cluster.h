@@ -8,6 +8,10 @@
 // server or a GPU's memory, or splits a gang, aborts the run. A job progresses at a rate
 // (contract/rate.h); rate 1 is its speed with its default demand.
 //
+// An elastic job may start with any number of GPUs from gpus_min to gpus_max. It is rescaled, to
+// another number, by a PREEMPT and a START in one plan, see cluster_may_rescale; it owes a restart.
+// A policy that ignores this gives every job its submitted number.
+//
 // Profiles, classes, rates and work left are beliefs: exact if the scenario says so, else from a
 // library, an estimate or measurements. The engine keeps the truth in memory that no pointer of a
 // view or a setup leads to. Beliefs may change between two calls, and what runs may have been
@@ -85,6 +89,7 @@ typedef struct ClusterJob {
     int64_t  iterations;               // 0: unknown
     TimeNs   iteration;                // time of one with the default demand; 0: unknown
     uint32_t gpus;                     // 0: CPU only
+    uint32_t gpus_min, gpus_max;       // of an elastic job, around gpus; 0: not elastic
     uint32_t gpu_milli;                // of each
     uint32_t gpu_types;                // bit t: GPU type t is acceptable; 0: any
     uint32_t cores_milli, memory_mib;  // the gang's default demand
@@ -116,6 +121,7 @@ typedef struct ClusterTask {  // a job that has arrived and not ended
     uint64_t            entry;     // sequence number of the last change between waiting and running
     TimeNs              since;     // time of that change
     TimeNs              held;      // time with GPUs until `mark`
+    int64_t             extra;     // GPU time until `mark` beyond `held` times its submitted GPUs
     TimeNs              left;      // work left at `mark`, `owed` included; or CLUSTER_UNKNOWN
     TimeNs              owed;      // restart cost after a preemption; passes at rate 1
     TimeNs              mark;      // time up to which progress is accounted
@@ -160,8 +166,8 @@ typedef struct ClusterView {  // borrowed: valid during the call
 
 typedef enum ClusterVerb {
     CLUSTER_START,    // run a waiting task on slices with all its GPUs
-    CLUSTER_PREEMPT,  // return a running task to waiting, see cluster_may_preempt; it owes a
-                      // restart
+    CLUSTER_PREEMPT,  // return a running task to waiting, see cluster_may_preempt and
+                      // cluster_may_rescale; it owes a restart
     CLUSTER_RESIZE,   // change amounts and gpu_milli of a running task's slices
     CLUSTER_WAKE,     // call decide() at `at`, unless an event comes first; not in rounds
 } ClusterVerb;
@@ -229,6 +235,38 @@ static inline bool cluster_may_preempt(const ClusterSetup *s, const ClusterTask 
     return now - t->since >= x->min_run && (!often || t->lent);
 }
 
+// A running elastic task may be preempted to start in the same plan with another number of GPUs.
+// That is no stop: max_stops neither limits nor counts it.
+static inline bool cluster_may_rescale(const ClusterSetup *s, const ClusterTask *t, TimeNs now) {
+    return t->job.gpus_max > t->job.gpus_min && now - t->since >= s->stops.min_run;
+}
+
+// The job may run on so many GPUs.
+static inline bool cluster_gpus_allowed(const ClusterJob *j, uint32_t gpus) {
+    return gpus == j->gpus || (gpus >= j->gpus_min && gpus <= j->gpus_max && gpus > 0);
+}
+
+static inline uint32_t cluster_slices_gpus(const ClusterSlice *s, uint32_t n) {
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < n; i++) gpus += s[i].gpus;
+    return gpus;
+}
+
+// The job as if it had been submitted with so many GPUs, and their part of its demand.
+static inline ClusterJob cluster_job_on(const ClusterJob *j, uint32_t gpus) {
+    ClusterJob x = *j;
+    if (gpus == j->gpus || j->gpus == 0) return x;
+    x.gpus = gpus;
+    x.cores_milli = (uint32_t)((uint64_t)j->cores_milli * gpus / j->gpus);
+    x.memory_mib = (uint32_t)((uint64_t)j->memory_mib * gpus / j->gpus);
+    return x;
+}
+
+// The same with the GPUs that slices have.
+static inline ClusterJob cluster_job_as(const ClusterJob *j, const ClusterSlice *s, uint32_t n) {
+    return cluster_job_on(j, cluster_slices_gpus(s, n));
+}
+
 // Work left, as time at rate 1; CLUSTER_UNKNOWN for blind policies.
 static inline TimeNs cluster_left(const ClusterView *v, const ClusterTask *t) {
     if (t->left < 0 || t->state != CLUSTER_RUNNING) return t->left;
@@ -250,8 +288,17 @@ static inline bool cluster_type_fits(const ClusterSetup *s, const ClusterJob *j,
     return j->gpu_types == 0 || j->gpus == 0 || (j->gpu_types >> s->servers[server].type & 1) != 0;
 }
 
+// GPU time beyond `held` times its submitted GPUs.
+static inline int64_t cluster_extra(const ClusterTask *t, TimeNs now) {
+    bool runs = t->state == CLUSTER_RUNNING && t->job.gpus_max > t->job.gpus_min;
+    if (!runs) return t->extra;
+    int64_t more = (int64_t)cluster_slices_gpus(t->slices, t->n_slices) - t->job.gpus;
+    return t->extra + (now - t->mark) * more;
+}
+
 // Attained service in GPU seconds.
 static inline double cluster_attained(const ClusterView *v, const ClusterTask *t) {
-    return (double)cluster_held(v, t) * (double)cluster_gpu_milli(&t->job) /
+    return ((double)cluster_held(v, t) * (double)cluster_gpu_milli(&t->job) +
+            (double)cluster_extra(t, v->now) * (double)t->job.gpu_milli) /
            (1e3 * (double)CLUSTER_SECOND);
 }

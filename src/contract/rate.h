@@ -41,12 +41,29 @@ static inline double rate_resources(const ClusterProfiles *s, const ClusterJob *
            rate_shortfall(gb, fmin(p->speed.column[0], s->share_gb));
 }
 
+static inline uint32_t rate_fewest_servers(const ClusterSetup *s, uint32_t gpus) {
+    return (gpus + s->most_gpus - 1) / s->most_gpus;
+}
+
 // Rate on `servers` servers, relative to the fewest that can hold it.
 static inline double rate_spread(const ClusterSetup *s, const ClusterJob *j, uint32_t servers) {
     const ClusterProfile *p = &s->profiles->at[j->class];
-    uint32_t              fewest = (j->gpus + s->most_gpus - 1) / s->most_gpus;
+    uint32_t              fewest = rate_fewest_servers(s, j->gpus);
     double                usual = profile_spread(p, j->gpus, fewest);
     return servers == fewest || !(usual > 0) ? 1 : profile_spread(p, j->gpus, servers) / usual;
+}
+
+// Rate of an elastic job on so many GPUs, relative to its submitted number, each on the fewest
+// servers that can hold them.
+static inline double rate_scaling(const ClusterSetup *s, const ClusterJob *j, uint32_t gpus) {
+    if (gpus == j->gpus || j->gpus == 0) return 1;
+    if (s->profiles == NULL || j->class == CLUSTER_NONE)
+        return profile_scaling_law(gpus) / profile_scaling_law(j->gpus);
+    const ClusterProfile *p = &s->profiles->at[j->class];
+    double now = profile_scaling(p, gpus) * profile_spread(p, gpus, rate_fewest_servers(s, gpus));
+    double usual =
+        profile_scaling(p, j->gpus) * profile_spread(p, j->gpus, rate_fewest_servers(s, j->gpus));
+    return usual > 0 ? now / usual : 1;
 }
 
 // Rate on a server's GPU type, relative to type 0 of the profiles; 1 if unknown.
@@ -63,10 +80,12 @@ static inline double rate_alone(const ClusterSetup *s, const ClusterJob *j, cons
                                 uint32_t n) {
     double least = 0;
     if (j->gpus == 0) return 1;
+    ClusterJob as = cluster_job_as(j, at, n);
+    double     scaling = rate_scaling(s, j, as.gpus);
     if (s->profiles == NULL || j->class == CLUSTER_NONE) {
-        uint64_t has = 0, asked = cluster_gpu_milli(j);
+        uint64_t has = 0, asked = cluster_gpu_milli(&as);
         for (uint32_t i = 0; i < n; i++) has += (uint64_t)at[i].gpus * at[i].gpu_milli;
-        return has == asked ? 1 : (double)has / (double)asked;
+        return has == asked ? scaling : scaling * (double)has / (double)asked;
     }
     for (uint32_t i = 0; i < n; i++) {
         double x = rate_gpu_type(s, j, at[i].server);
@@ -74,5 +93,5 @@ static inline double rate_alone(const ClusterSetup *s, const ClusterJob *j, cons
             x *= rate_resources(s->profiles, j, at[i].gpus, at[i].cores_milli, at[i].memory_mib);
         if (i == 0 || x < least) least = x;
     }
-    return least * rate_spread(s, j, n);
+    return least * scaling * rate_spread(s, &as, n);
 }

@@ -136,8 +136,9 @@ void placement_give(FreeResources *f, const ClusterSlice *s) {
 }
 
 void placement_release(FreeResources *f, const ClusterTask *t) {
+    ClusterJob as = cluster_job_as(&t->job, t->slices, t->n_slices);
     for (uint32_t i = 0; i < t->n_slices; i++) placement_give(f, &t->slices[i]);
-    tenant_quota_give(&f->tenants, &t->job);
+    tenant_quota_give(&f->tenants, &as);
 }
 
 static bool type_fits(const FreeResources *f, const ClusterJob *j, uint32_t server) {

@@ -15,8 +15,11 @@ void tenant_quota_clear(TenantQuota *q, const ClusterSetup *s) {
 
 void tenant_quota_open(TenantQuota *q, const ClusterView *v) {
     tenant_quota_clear(q, v->setup);
-    for (uint32_t i = 0; v->setup->quotas && i < v->n_running; i++)
-        tenant_quota_take(q, &v->tasks[v->running[i]].job);
+    for (uint32_t i = 0; v->setup->quotas && i < v->n_running; i++) {
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        ClusterJob         as = cluster_job_as(&t->job, t->slices, t->n_slices);
+        tenant_quota_take(q, &as);
+    }
 }
 
 static uint32_t tenant_of(const TenantQuota *q, const ClusterJob *j) {

@@ -25,11 +25,12 @@ static int end(void **state) {
     return 0;
 }
 
-// Job 0 has a GPU, job 1 requests two, job 2 half of one. Classes 0
-// and 1 of the profiles do not fit into a GPU's memory together.
+// Job 0 has a GPU, job 1 requests two, job 2 half of one; job 3 two, and may have 1 to 3.
+// A job is stopped at most once. Classes 0 and 1 of the profiles do not fit into a GPU's memory
+// together.
 typedef struct Fault {
     const char   *what;
-    ClusterAction steps[2];
+    ClusterAction steps[4];
     uint32_t      n;
     bool          legal;
 } Fault;
@@ -40,15 +41,17 @@ typedef struct Fault {
     { .verb = CLUSTER_START, .task = (t), .n_slices = (k), .slices = of }
 #define LEVEL(t, k, of)                                                                            \
     { .verb = CLUSTER_RESIZE, .task = (t), .n_slices = (k), .slices = of }
+#define THREE(mask_) ON({.server = 1, .gpus = (uint32_t)__builtin_popcount(mask_), .mask = (mask_)})
 #define STOP(t)                                                                                    \
     { .verb = CLUSTER_PREEMPT, .task = (t) }
 
 static const Fault *fault;
 
 static uint32_t fault_decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
-    static ClusterSlice all[3][2] = {{{.server = 0, .gpus = 1, .mask = 1}},
+    static ClusterSlice all[4][2] = {{{.server = 0, .gpus = 1, .mask = 1}},
                                      {{.server = 0, .gpus = 2, .mask = 6}},
-                                     {{.server = 1, .gpus = 1, .mask = 1}}};
+                                     {{.server = 1, .gpus = 1, .mask = 1}},
+                                     {{.server = 1, .gpus = 2, .mask = 6}}};
     (void)state;
     (void)max;
     uint32_t n = 0;
@@ -65,16 +68,18 @@ static uint32_t fault_decide(void *state, const ClusterView *v, ClusterAction *o
 static const ClusterPolicy fault_policy = {.name = "fault", .decide = fault_decide};
 
 static void run_fault(void) {
-    static Job             jobs[] = {{.id = "a", .work = 1000, .gpus = 1, .gpu_milli = 1000},
-                                     {.id = "b", .work = 1000, .gpus = 2, .gpu_milli = 1000},
-                                     {.id = "c", .work = 1000, .gpus = 1, .gpu_milli = 500}};
-    static uint32_t        class_of[] = {0, 1, 0};
+    static Job jobs[] = {
+        {.id = "a", .work = 1000, .gpus = 1, .gpu_milli = 1000},
+        {.id = "b", .work = 1000, .gpus = 2, .gpu_milli = 1000},
+        {.id = "c", .work = 1000, .gpus = 1, .gpu_milli = 500},
+        {.id = "d", .work = 1000, .gpus = 2, .gpus_min = 1, .gpus_max = 3, .gpu_milli = 1000}};
+    static uint32_t        class_of[] = {0, 1, 0, 0};
     static ClusterProfile  two[2];
     static double          pair[PROFILE_CLASSES * PROFILE_CLASSES];
     static ClusterProfiles p = {.at = two, .n = 2, .pair = pair};
     ServerList             servers;
     ServerSpec        like = {.gpus = 4, .cores_milli = 8000, .memory_mib = 8000, .gpu_type = ""};
-    JobList           l = {.at = jobs, .n = 3};
+    JobList           l = {.at = jobs, .n = 4};
     ClusterResult     r;
     const ProfileGrid one = {.rows = 1, .columns = 1, .row = {1}, .column = {1}, .at = {{1}}};
     two[0] = two[1] = (ClusterProfile){.speed = one, .spread = one};
@@ -84,7 +89,7 @@ static void run_fault(void) {
                     .servers = &servers,
                     .policy = &fault_policy,
                     .profiles = &p,
-                    .params = {.gpus_only = true},
+                    .params = {.gpus_only = true, .stops = {.max_stops = 1}},
                     .class_of = class_of};
     assert_int_equal(cluster_simulate(&x, &arena, &r), ERR_OK);
 }
@@ -152,6 +157,19 @@ static void test_what_is_not_allowed_aborts(void **state) {
         {"a job that runs is started", {START(0, 1, ON({.server = 1, .gpus = 1}))}, 1, false},
         {"a job that is not there", {STOP(7)}, 1, false},
         {"a server that is not there", {START(1, 1, ON({.server = 2, .gpus = 2}))}, 1, false},
+        {"an elastic job on fewer GPUs", {START(3, 1, THREE(2))}, 1, true},
+        {"an elastic job on too many GPUs",
+         {START(3, 1, ON({.server = 1, .gpus = 4, .mask = 15}))},
+         1,
+         false},
+        {"rescaled, and rescaled again",
+         {START(3, 1, THREE(6)), STOP(3), START(3, 1, THREE(2)), STOP(3)},
+         4,
+         true},
+        {"stopped twice",
+         {START(3, 1, THREE(6)), STOP(3), START(3, 1, THREE(12)), STOP(3)},
+         4,
+         false},
         {"two that do not fit into a GPU's memory",
          {LEVEL(0, 1, ON({.server = 0, .gpus = 1, .mask = 1, .gpu_milli = 500})),
           START(1, 1, ON({.server = 0, .gpus = 2, .mask = 3, .gpu_milli = 500}))},

@@ -60,6 +60,9 @@ static JobList jobs_of(uint64_t seed, uint32_t n, const Kind *k) {
         if (rng_below(&r, 4) == 0) j->cores_milli = 1 + (uint32_t)rng_below(&r, 20000);
         if (rng_below(&r, 4) == 0) j->memory_mib = 1 + (uint32_t)rng_below(&r, 200000);
         if (rng_below(&r, 4) == 0 && j->gpus <= 8) j->gpu_types = 1 + (uint32_t)rng_below(&r, 3);
+        if (j->gpus == 0 || part || rng_below(&r, 3) > 0) continue;
+        j->gpus_min = 1 + (uint32_t)rng_below(&r, j->gpus);
+        j->gpus_max = j->gpus + 1 + (uint32_t)rng_below(&r, 4);
     }
     return l;
 }
@@ -172,9 +175,10 @@ static void test_a_million_steps(void **state) {
         plan_checker_open(&a, &x, 0, &arena);
         ClusterResult r = simulate(&x);
         assert_true(a.n_running <= 1 || r.n == l.n);
-        assert_int_equal(a.stops, r.preemptions);
+        assert_int_equal(a.stops, r.preemptions + r.rescales);
+        assert_true(r.rescales > 0);
         assert_int_equal(a.levels, r.levels);
-        assert_int_equal(a.steps, r.starts + r.preemptions + r.levels);
+        assert_int_equal(a.steps, r.starts + r.preemptions + 2 * r.rescales + r.levels);
         steps += a.steps;
         shared += a.shared;
         stops += a.stops;

@@ -89,8 +89,14 @@ static bool suits(const ClusterView *v, const ClusterJob *j, uint32_t server) {
     return j->gpu_types == 0 || (j->gpu_types >> v->setup->servers[server].type & 1) != 0;
 }
 
+static uint32_t gpus_of(RandomPolicy *w, const ClusterJob *j) {
+    if (j->gpus_max == 0) return j->gpus;
+    return j->gpus_min + (uint32_t)rng_below(&w->rng, j->gpus_max - j->gpus_min + 1);
+}
+
 static bool place(RandomPolicy *w, const ClusterView *v, const ClusterJob *j, ClusterAction *out) {
-    uint32_t first = w->n, left = j->gpus, turn = (uint32_t)rng_below(&w->rng, RANDOM_SERVERS);
+    uint32_t first = w->n, left = gpus_of(w, j),
+             turn = (uint32_t)rng_below(&w->rng, RANDOM_SERVERS);
     uint32_t milli = share(w, v, j);
     for (uint32_t k = 0; k < RANDOM_SERVERS && (left > 0 || w->n == first); k++) {
         ClusterSlice s = {.server = (turn + k) % RANDOM_SERVERS, .gpu_milli = milli};
@@ -157,6 +163,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
             out[n] = (ClusterAction){.verb = CLUSTER_PREEMPT};
         }
         out[n++].task = v->running[i];
+        if (what == 0 && t->job.gpus_max > 0 && place(w, v, &t->job, &out[n]))
+            out[n++].task = v->running[i];
     }
     for (uint32_t i = 0; i < v->n_waiting && i < STARTS; i++) {
         if (!place(w, v, &v->tasks[v->waiting[i]].job, &out[n])) continue;

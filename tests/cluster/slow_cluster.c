@@ -89,6 +89,12 @@ static double spread(const ClusterProfile *p, uint32_t gpus, uint32_t servers) {
     return servers == 1 ? 1 : slow_profile_grid(&p->spread, gpus, servers);
 }
 
+static double law(double gpus) { return gpus / (0.95 + 0.05 * gpus); }
+
+static double scaling(const ClusterProfile *p, double gpus) {
+    return p->scaling.rows == 0 ? law(gpus) : slow_profile_grid(&p->scaling, gpus, 1);
+}
+
 static bool holds(const SlowJob *x, uint32_t server, uint32_t gpu) {
     for (uint32_t i = 0; i < x->n; i++)
         if (x->slices[i].server == server && (x->slices[i].mask >> gpu & 1) != 0) return true;
@@ -112,10 +118,13 @@ static double beside(const Slow *s, uint32_t job, uint32_t server, uint32_t gpu)
 static double rate_of(const Slow *s, uint32_t job) {
     const SlowJob *x = &s->jobs[job];
     const Job     *j = &s->run->jobs->at[job];
-    double         least = INFINITY, company = 1, has = 0;
-    for (uint32_t i = 0; i < x->n; i++) has += (double)x->slices[i].gpus * x->slices[i].gpu_milli;
+    double         least = INFINITY, company = 1, has = 0, gpus = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        has += (double)x->slices[i].gpus * x->slices[i].gpu_milli;
+        gpus += x->slices[i].gpus;
+    }
     if (j->gpus == 0) return 1;
-    if (x->class_ == CLUSTER_NONE) return has / ((double)j->gpus * j->gpu_milli);
+    if (x->class_ == CLUSTER_NONE) return has / (gpus * j->gpu_milli) * law(gpus) / law(j->gpus);
     const ClusterProfile *p = profile_of(s, x);
     for (uint32_t i = 0; i < x->n; i++) {
         least =
@@ -124,8 +133,10 @@ static double rate_of(const Slow *s, uint32_t job) {
             if ((x->slices[i].mask >> g & 1) != 0)
                 company = fmin(company, beside(s, job, x->slices[i].server, g));
     }
-    uint32_t fewest = (uint32_t)ceil((double)j->gpus / s->most_gpus);
-    return least * (spread(p, j->gpus, x->n) / spread(p, j->gpus, fewest)) * company;
+    double now = scaling(p, gpus) * spread(p, (uint32_t)gpus, x->n);
+    double usual =
+        scaling(p, j->gpus) * spread(p, j->gpus, (uint32_t)ceil((double)j->gpus / s->most_gpus));
+    return least * now / usual * company;
 }
 
 static void pass(Slow *s, long double ns) {

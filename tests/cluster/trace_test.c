@@ -37,8 +37,46 @@ static void bad(const char *format, const char *text, const char *why) {
     assert_int_equal(l.n, 77);
 }
 
-#define S(n)  ((TimeNs)(n)*JOB_SECOND)
-#define PLAIN "job,submit_s,duration_s,gpus\n"
+#define S(n)          ((TimeNs)(n)*JOB_SECOND)
+#define PLAIN         "job,submit_s,duration_s,gpus\n"
+#define PLAIN_ELASTIC "job,submit_s,duration_s,gpus,gpus_min,gpus_max\n"
+
+static void elastic(void **state) {
+    (void)state;
+    JobList l =
+        good("auto", NULL, PLAIN_ELASTIC "a,0,5,2,1,8\nb,1,5,4,,\nc,2,5,4,2,\nd,3,5,2,2,2\n");
+    assert_true(l.at[0].gpus_min == 1 && l.at[0].gpus_max == 8 && l.at[1].gpus_max == 0);
+    assert_true(l.at[2].gpus_min == 2 && l.at[2].gpus_max == 4 && l.at[3].gpus_max == 0);
+    char  *text = NULL;
+    size_t len = 0;
+    FILE  *f = open_memstream(&text, &len);
+    trace_write(f, &l);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, PLAIN_ELASTIC "a,0,5,2,1,8\nb,1,5,4,,\nc,2,5,4,2,4\nd,3,5,2,,\n");
+    free(text);
+}
+
+static void made_elastic(void **state) {
+    (void)state;
+    ElasticRange all, half;
+    assert_int_equal(elastic_range_read("1..4", &all), ERR_OK);
+    assert_int_equal(elastic_range_read("1..4,0.5", &half), ERR_OK);
+    JobTraceOptions o = {.elastic = all};
+    JobList         l = good("auto", &o, PLAIN "a,0,5,2\nb,1,5,8\nc,2,5,0\n");
+    assert_true(l.at[0].gpus_min == 1 && l.at[0].gpus_max == 4);
+    assert_true(l.at[1].gpus_max == 0 && l.at[2].gpus_max == 0);
+    Job      jobs[1000];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 1000; i++) jobs[i] = (Job){.row = i, .gpus = 1, .gpu_milli = 1000};
+    l = (JobList){.at = jobs, .n = 1000};
+    job_list_make_elastic(&l, &half);
+    for (uint32_t i = 0; i < 1000; i++) n += jobs[i].gpus_max > 0;
+    assert_true(n > 450 && n < 550);
+    static const char *const wrong[] = {"",      "1",      "1..",   "4..1", "0..4",
+                                        "1..4,", "1..4,2", "1..4 ", "x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(elastic_range_read(wrong[i], &all), ERR_ARG);
+}
 
 static void plain(void **state) {
     (void)state;
@@ -187,6 +225,10 @@ static void refused(void **state) {
     bad("plain", PLAIN, "has a header and no jobs");
     bad("plain", PLAIN "1,0,5,1\n2,0,5\n", "t.csv:3: 3 fields where there should be 4");
     bad("plain", PLAIN "1,0,5,1\n\n2,0,5,1\n", "t.csv:3: an empty line");
+    bad("plain", PLAIN_ELASTIC "1,0,5,2,3,4\n", "t.csv:2: gpus_min, gpus_max: 3 to 4 GPUs");
+    bad("plain", PLAIN_ELASTIC "1,0,5,2,1,1\n", "give bounds around its 2 whole GPUs");
+    bad("plain", PLAIN_ELASTIC "1,0,5,0,0,4\n", "give bounds around its 0 whole GPUs");
+    bad("plain", PLAIN_ELASTIC "1,0,5,2,-1,4\n", "gpus_min: '-1' is negative");
     bad("plain", PLAIN "1,0,-5,1\n", "t.csv:2: duration_s: '-5' is negative");
     bad("plain", PLAIN "1,x,5,1\n", "t.csv:2: submit_s: 'x' is not a number");
     bad("plain", PLAIN "1,,5,1\n", "t.csv:2: submit_s: '' is empty");
@@ -271,12 +313,13 @@ static void windows(void **state) {
 
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),    cmocka_unit_test(philly),
-        cmocka_unit_test(helios),   cmocka_unit_test(openb),
-        cmocka_unit_test(tiresias), cmocka_unit_test(muri),
-        cmocka_unit_test(chronus),  cmocka_unit_test(by_iterations),
-        cmocka_unit_test(refused),  cmocka_unit_test(too_much),
-        cmocka_unit_test(windows),  cmocka_unit_test(formats_have_names),
+        cmocka_unit_test(plain),        cmocka_unit_test(elastic),
+        cmocka_unit_test(made_elastic), cmocka_unit_test(philly),
+        cmocka_unit_test(helios),       cmocka_unit_test(openb),
+        cmocka_unit_test(tiresias),     cmocka_unit_test(muri),
+        cmocka_unit_test(chronus),      cmocka_unit_test(by_iterations),
+        cmocka_unit_test(refused),      cmocka_unit_test(too_much),
+        cmocka_unit_test(windows),      cmocka_unit_test(formats_have_names),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -83,7 +83,7 @@ typedef struct ClusterResult {
     ClusterEnd *ends;  // [n] in the order of the job list
     uint32_t    n;
     TimeNs      first, last;  // first submission, last finish
-    uint64_t    events, decisions, starts, preemptions, levels;
+    uint64_t    events, decisions, starts, preemptions, rescales, levels;
     Calibration durations, rates;  // at arrival; before a measurement
     double      decide_ns;         // wall time in the policy; 0 without a clock
     uint32_t    most_alive;

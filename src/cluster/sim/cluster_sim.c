@@ -93,6 +93,7 @@ void cluster_sim_decide(ClusterSim *w, uint32_t reason) {
     w->result->decisions++;
     w->wake = INT64_MAX;
     for (uint32_t i = 0; i < n; i++) apply_action(w, &w->actions[i]);
+    CHECK(w->n_must_start == 0);
     if (r->after == NULL) return;
     v = view_of(w, reason);
     r->after(r->watcher, &v, w->actions, n);

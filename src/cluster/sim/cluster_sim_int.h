@@ -38,6 +38,8 @@ typedef struct TaskState {          // of a task, what policies do not see
     uint32_t      room;             // capacity of slices
     uint32_t      measurements;     // so far
     uint32_t      strikes;          // measurements in a row below the believed rate
+    uint32_t      gpus;             // that it held before it was preempted
+    bool          must_start;       // in this plan, with another number of GPUs
     bool          changed;          // its rate has to be recomputed
     bool          guarded;          // the guard returned it to its default demand
     TimeNs        seen;             // work done, as policies see it
@@ -68,10 +70,11 @@ typedef struct ClusterSim {
     void             *state;  // of the policy
     TimeNs            now, wake, round;
     uint32_t          next_arrival, n_alive;
-    ClusterTask      *tasks;   // [n_slots]
-    ClusterSlice     *ones;    // [n_slots] storage for single slices
-    TaskState        *states;  // [n_slots]
-    uint32_t         *free;    // [n_free] slots to reuse
+    uint32_t          n_must_start;  // tasks
+    ClusterTask      *tasks;         // [n_slots]
+    ClusterSlice     *ones;          // [n_slots] storage for single slices
+    TaskState        *states;        // [n_slots]
+    uint32_t         *free;          // [n_free] slots to reuse
     uint32_t          n_free, n_fresh;
     uint64_t          entries;
     SlotQueue         waiting, running;

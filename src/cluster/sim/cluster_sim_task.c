@@ -94,6 +94,9 @@ static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
     if (c.cores_milli == 0) c.cores_milli = (uint32_t)(s->cores_milli * milli / (s->gpus * 1000));
     if (c.memory_mib == 0) c.memory_mib = (uint32_t)(s->memory_mib * milli / (s->gpus * 1000));
     if (w->run->params.gpus_only) c.cores_milli = c.memory_mib = 0;
+    if (s->in_rounds || s->anew || j->gpus_max == j->gpus_min) return c;
+    c.gpus_min = j->gpus_min;
+    c.gpus_max = j->gpus_max < s->gpus ? j->gpus_max : (uint32_t)s->gpus;
     return c;
 }
 
@@ -127,6 +130,7 @@ static void book_seen(ClusterSim *w, uint32_t slot, TimeNs did) {
     t->owed = t->owed > ns ? t->owed - ns : 0;
     update_prediction(w, slot, did);
     t->held += ns;
+    t->extra = cluster_extra(t, w->now);
     t->mark = w->now;
 }
 
@@ -161,11 +165,13 @@ void cluster_sim_store_slices(ClusterSim *w, uint32_t slot, const ClusterSlice *
 static void drop_slices(ClusterSim *w, uint32_t slot) {
     TaskState   *l = &w->states[slot];
     ClusterTask *t = &w->tasks[slot];
+    ClusterJob   as = cluster_job_as(&t->job, l->slices, t->n_slices);
     for (uint32_t i = 0; i < t->n_slices; i++) cluster_sim_give(w, slot, &l->slices[i]);
+    l->gpus = as.gpus;
     if (l->room > 1) cluster_sim_return(w, l->slices, l->room * sizeof *l->slices);
     t->slices = NULL;
     t->n_slices = 0;
-    tenant_quota_give(&w->tenants, &t->job);
+    tenant_quota_give(&w->tenants, &as);
 }
 
 static bool distinct(const ClusterSlice *s, uint32_t n) {
@@ -175,10 +181,31 @@ static bool distinct(const ClusterSlice *s, uint32_t n) {
     return true;
 }
 
+// The stop just before was none: the task only moved (anew), or it has other GPUs now.
+static void undo_stop(ClusterSim *w, ClusterTask *t) {
+    t->preemptions--;
+    w->result->preemptions--;
+    w->result->starts--;
+}
+
+static void note_start(ClusterSim *w, uint32_t slot) {
+    ClusterTask *t = &w->tasks[slot];
+    TaskState   *l = &w->states[slot];
+    ClusterEnd  *r = &w->result->ends[l->job];
+    bool         again = r->start >= 0 && t->since == w->now;
+    bool         rescaled = again && cluster_slices_gpus(t->slices, t->n_slices) != l->gpus;
+    CHECK(rescaled || !l->must_start);
+    w->n_must_start -= l->must_start;
+    l->must_start = false;
+    if (r->start < 0) r->start = w->now;
+    r->waited += w->now - t->since;
+    w->result->starts++;
+    w->result->rescales += rescaled;
+    if (rescaled || (w->run->params.anew && again)) undo_stop(w, t);
+}
+
 void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint32_t n) {
     ClusterTask *t = &w->tasks[slot];
-    ClusterEnd  *r = &w->result->ends[w->states[slot].job];
-    uint64_t     gpus = 0;
     CHECK(t->state == CLUSTER_WAITING && n > 0 && distinct(s, n));
     slot_queue_remove(w, &w->waiting, slot);
     cluster_sim_store_slices(w, slot, s, n);
@@ -188,19 +215,11 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
         CHECK(x->server < w->setup->n_servers && cluster_type_fits(w->setup, &t->job, x->server));
         CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
         cluster_sim_take(w, slot, x);
-        gpus += x->gpus;
     }
-    CHECK(gpus == t->job.gpus && tenant_quota_fits(&w->tenants, &t->job));
-    tenant_quota_take(&w->tenants, &t->job);
-    bool again = r->start >= 0;
-    if (!again) r->start = w->now;
-    r->waited += w->now - t->since;
-    w->result->starts++;
-    if (w->run->params.anew && again && t->since == w->now) {  // it only moved
-        t->preemptions--;
-        w->result->preemptions--;
-        w->result->starts--;
-    }
+    ClusterJob as = cluster_job_as(&t->job, s, n);
+    CHECK(cluster_gpus_allowed(&t->job, as.gpus) && tenant_quota_fits(&w->tenants, &as));
+    tenant_quota_take(&w->tenants, &as);
+    note_start(w, slot);
     enter(w, slot, CLUSTER_RUNNING);
     t->rate = w->states[slot].rate = 1;
     cluster_sim_rate_changed(w, slot);
@@ -208,8 +227,11 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
 
 void cluster_sim_preempt(ClusterSim *w, uint32_t slot) {
     ClusterTask *t = &w->tasks[slot];
-    CHECK(t->state == CLUSTER_RUNNING && cluster_may_preempt(w->setup, t, w->now));
-    TaskState *l = &w->states[slot];
+    TaskState   *l = &w->states[slot];
+    l->must_start = !cluster_may_preempt(w->setup, t, w->now);
+    w->n_must_start += l->must_start;
+    CHECK(t->state == CLUSTER_RUNNING);
+    CHECK(!l->must_start || cluster_may_rescale(w->setup, t, w->now));
     ClusterJob as = t->job;
     as.class = l->class;
     cluster_sim_book(w, slot);

@@ -313,6 +313,7 @@ static Err parse(const char *name, char *text, size_t len, const char *format,
     if (r.format->dated) rebase_to_first(&l);
     take_names(&r, &l);
     if (r.options->any_type) drop_types(&l);
+    job_list_make_elastic(&l, &r.options->elastic);
     TRY(trace_window_cut(&r.options->window, &l));
     *out = l;
     return ERR_OK;

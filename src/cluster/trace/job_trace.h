@@ -12,6 +12,7 @@ typedef struct JobTraceOptions {  // zeroed: the format's defaults
     const IterationTimes *rates;  // for work in iterations; NULL: such work stays unknown
     TraceWindow           window;
     bool                  any_type;  // drops the GPU types that jobs ask for
+    ElasticRange          elastic;   // makes jobs elastic
 } JobTraceOptions;
 
 typedef struct TraceFile {  // a file of data/traces, embedded

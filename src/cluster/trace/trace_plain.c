@@ -30,6 +30,36 @@ static Err take_class(TraceReader *r, const char *text, Job *j) {
                            : trace_bad(r, text, "is no class; give plain, strict, soft or best");
 }
 
+static Err take_least(TraceReader *r, const char *text, Job *j) {
+    int64_t v = 0;
+    if (text[0] == '\0') return ERR_OK;
+    TRY(trace_number(r, text, 1, JOB_GPUS_MAX, &v));
+    j->gpus_min = (uint32_t)v;
+    return ERR_OK;
+}
+
+static Err take_most(TraceReader *r, const char *text, Job *j) {
+    int64_t v = 0;
+    if (text[0] == '\0') return ERR_OK;
+    TRY(trace_number(r, text, 1, JOB_GPUS_MAX, &v));
+    j->gpus_max = (uint32_t)v;
+    return ERR_OK;
+}
+
+// One of the two bounds is enough; equal ones are no elastic job.
+static Err finish(TraceReader *r, Job *j) {
+    if (j->gpus_min == 0 && j->gpus_max == 0) return ERR_OK;
+    if (j->gpus_min == 0) j->gpus_min = j->gpus;
+    if (j->gpus_max == 0) j->gpus_max = j->gpus;
+    if (j->gpus == 0 || j->gpu_milli < 1000 || j->gpus_min > j->gpus || j->gpus_max < j->gpus)
+        return err_set(ERR_PARSE,
+                       "%s:%zu: gpus_min, gpus_max: %u to %u GPUs; give bounds around its %u "
+                       "whole GPUs",
+                       r->csv.name, r->csv.line, j->gpus_min, j->gpus_max, j->gpus);
+    if (j->gpus_min == j->gpus_max) j->gpus_min = j->gpus_max = 0;
+    return ERR_OK;
+}
+
 static const TraceColumn columns[] = {
     {"job", true, trace_take_id},
     {"submit_s", true, trace_take_submit},
@@ -46,6 +76,8 @@ static const TraceColumn columns[] = {
     {"iteration_s", false, trace_take_iteration},
     {"deadline_s", false, take_deadline},
     {"class", false, take_class},
+    {"gpus_min", false, take_least},
+    {"gpus_max", false, take_most},
     {0},
 };
 
@@ -54,7 +86,8 @@ const TraceFormat trace_plain = {.name = "plain",
                                  .header = true,
                                  .strict = true,
                                  .unit = JOB_SECOND,
-                                 .columns = columns};
+                                 .columns = columns,
+                                 .finish = finish};
 
 static void put_types(FILE *f, const JobList *l, const Job *j) {
     bool first = true;
@@ -82,6 +115,8 @@ static bool has_value(const Job *j, int column) {
     case 12: return j->iteration > 0;
     case 13: return j->deadline > 0;
     case 14: return j->class != JOB_PLAIN;
+    case 15:
+    case 16: return j->gpus_max > 0;
     default: return true;
     }
 }
@@ -108,6 +143,8 @@ static void put(FILE *f, const JobList *l, const Job *j, int column) {
     case 11: decimal_put(f, j->iterations, 1); break;
     case 12: decimal_put(f, j->iteration, JOB_SECOND); break;
     case 13: decimal_put(f, j->deadline, JOB_SECOND); break;
+    case 15: decimal_put(f, j->gpus_min, 1); break;
+    case 16: decimal_put(f, j->gpus_max, 1); break;
     default: (void)fputs(job_class_name(j->class), f); break;
     }
 }

@@ -66,18 +66,26 @@ void plan_builder_stop(PlanBuilder *d, uint32_t slot) {
     PlanTask *x = touch(d, slot);
     CHECK(x->n > 0);
     for (uint32_t i = 0; i < x->n; i++) placement_give(&d->free, &x->slices[i]);
+    ClusterJob as = cluster_job_as(&d->view->tasks[slot].job, x->slices, x->n);
     x->had = x->n;
     x->n = d->n_misfits = 0;
-    tenant_quota_give(&d->free.tenants, &d->view->tasks[slot].job);
+    tenant_quota_give(&d->free.tenants, &as);
 }
 
 static void put_back(PlanBuilder *d, PlanTask *x, const ClusterJob *j) {
-    uint32_t i = 0;
-    if (!tenant_quota_fits(&d->free.tenants, j)) return;
+    uint32_t   i = 0;
+    ClusterJob as = cluster_job_as(j, x->slices, x->had);
+    if (!tenant_quota_fits(&d->free.tenants, &as)) return;
     while (i < x->had && placement_take(&d->free, &x->slices[i])) i++;
     if (i == x->had) x->n = x->had;
-    if (x->n > 0) tenant_quota_take(&d->free.tenants, j);
+    if (x->n > 0) tenant_quota_take(&d->free.tenants, &as);
     while (x->n == 0 && i > 0) placement_give(&d->free, &x->slices[--i]);
+}
+
+void plan_builder_restore(PlanBuilder *d, uint32_t slot) {
+    PlanTask *x = &d->tasks[slot];
+    put_back(d, x, &d->view->tasks[slot].job);
+    CHECK(x->n == x->had);
 }
 
 // If misfit h does not fit, a job like j with no smaller demand does not either. Gangs compare with
@@ -130,18 +138,18 @@ bool plan_builder_place_as(PlanBuilder *d, uint32_t slot, const ClusterJob *j) {
 }
 
 bool plan_builder_put(PlanBuilder *d, uint32_t slot, const ClusterSlice *s, uint32_t n) {
-    PlanTask         *x = touch(d, slot);
-    FreeResources    *f = &d->free;
-    uint32_t          i = 0;
-    const ClusterJob *j = &d->view->tasks[slot].job;
+    PlanTask      *x = touch(d, slot);
+    FreeResources *f = &d->free;
+    uint32_t       i = 0;
+    ClusterJob     as = cluster_job_as(&d->view->tasks[slot].job, s, n);
     CHECK(x->n == 0 && n > 0);
-    if (f->n_slices + n > f->room || !tenant_quota_fits(&f->tenants, j)) return false;
+    if (f->n_slices + n > f->room || !tenant_quota_fits(&f->tenants, &as)) return false;
     while (i < n && placement_take(f, &s[i])) i++;
     if (i < n) {
         while (i > 0) placement_give(f, &s[--i]);
         return false;
     }
-    tenant_quota_take(&f->tenants, j);
+    tenant_quota_take(&f->tenants, &as);
     x->slices = f->slices + f->n_slices;
     x->n = n;
     memmove(x->slices, s, n * sizeof *s);  // the caller may have written them there
@@ -195,6 +203,11 @@ static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask
 bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot) {
     const ClusterTask *t = &d->view->tasks[slot];
     return t->state != CLUSTER_RUNNING || cluster_may_preempt(d->view->setup, t, d->view->now);
+}
+
+bool plan_builder_may_rescale(const PlanBuilder *d, uint32_t slot) {
+    const ClusterTask *t = &d->view->tasks[slot];
+    return t->state == CLUSTER_RUNNING && cluster_may_rescale(d->view->setup, t, d->view->now);
 }
 
 bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
