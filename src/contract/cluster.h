@@ -80,6 +80,7 @@ typedef struct ClusterSetup {
     bool                          anew;       // all jobs are placed anew at every event
     Rng                           rng;        // stream of random numbers for the policy
     const struct ClusterForecast *forecast;   // for policies that ask for it; else NULL
+    bool                          elastic;    // some job may run on other numbers of GPUs
 } ClusterSetup;
 
 // What every policy knows of a job, whatever it knows of durations.
@@ -116,7 +117,7 @@ typedef struct ClusterSpread {  // of beliefs, where an estimator gives them; ze
 typedef struct ClusterTask {  // a job that has arrived and not ended
     ClusterJob          job;
     ClusterState        state;
-    uint32_t            preemptions, n_slices;
+    uint32_t            preemptions, rescales, n_slices;
     const ClusterSlice *slices;    // [n_slices] while it runs
     uint64_t            entry;     // sequence number of the last change between waiting and running
     TimeNs              since;     // time of that change

@@ -118,6 +118,12 @@ static bool no_gpus(const JobList *l) {
     return false;
 }
 
+static bool elastic(const JobList *l) {
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].gpus_max > 0) return true;
+    return false;
+}
+
 // Synergy's rounds begin at 1 s if all jobs have arrived by then.
 static TimeNs first_round(const ClusterRun *run) {
     TimeNs last = run->jobs->n > 0 ? run->jobs->at[run->jobs->n - 1].submit : 0;
@@ -140,7 +146,8 @@ Err cluster_setup(const ClusterRun *run, Arena *a, ClusterSetup *out) {
                         .stops = run->params.stops,
                         .gpus_only = run->params.gpus_only,
                         .fractions = fractions(run->jobs),
-                        .no_gpus = no_gpus(run->jobs)};
+                        .no_gpus = no_gpus(run->jobs),
+                        .elastic = elastic(run->jobs)};
     const char    *types[JOB_TYPES];
     ClusterServer *servers = arena_try_new(a, ClusterServer, s.n_servers);
     ClusterTenant *tenants = arena_try_new(a, ClusterTenant, s.n_tenants);

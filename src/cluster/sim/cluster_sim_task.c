@@ -201,6 +201,7 @@ static void note_start(ClusterSim *w, uint32_t slot) {
     r->waited += w->now - t->since;
     w->result->starts++;
     w->result->rescales += rescaled;
+    t->rescales += rescaled;
     if (rescaled || (w->run->params.anew && again)) undo_stop(w, t);
 }
 

@@ -10,10 +10,18 @@
 // 3. A gang is placed on as few servers as possible and on the one with the most free cores; gangs
 //    on several servers keep their default amounts.
 //
+// 4. With elastic jobs, GPUs come first: those that are free or held by elastic jobs are divided
+//    among these and the jobs that wait, step by step (GpuSplit), for a large sum of rates over
+//    remaining times to the power of `urgency`. Remaining times include the restart of a job that
+//    changes.
+//
 // Everything is decided anew when jobs arrive and end and, while some wait, every period. Changes
 // of cores and memory are free of cost.
+#include <math.h>
+
 #include "policy/cluster/common/cluster_policy.h"
 #include "policy/cluster/common/elastic.h"
+#include "policy/cluster/common/gpu_split.h"
 #include "policy/cluster/common/priority_queue.h"
 #include "policy/policies.h"
 
@@ -22,7 +30,8 @@ enum { TRIES = 64 };  // consecutive jobs that do not fit before a pass ends
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 600, 1, 86400, "seconds between decisions while jobs wait")                   \
     X(preempt_ratio, double, 1.2, 1.0, 1e9,                                                        \
-      "a job is preempted for one that costs this factor less")
+      "a job is preempted for one that costs this factor less")                                    \
+    X(urgency, double, 1.0, 0.0, 4.0, "elastic jobs gain by remaining time to this power")
 
 typedef struct OptimusSettings {
     SETTINGS(SETTING_FIELD)
@@ -37,6 +46,7 @@ static const Setting rows[] = {
 typedef struct Optimus {
     PlanBuilder    builder;
     ElasticScaling elastic;
+    GpuSplit       split;
     QueueNode     *nodes;    // [n_slots]
     PriorityQueue  waiting;  // by cost
     uint32_t      *victims;  // [n_slots] largest cost first
@@ -44,12 +54,13 @@ typedef struct Optimus {
     uint32_t       n_victims, n_failed;
     uint64_t       seen;  // the last entry number in the queue
     TimeNs         period, due;
-    double         preempt_ratio;
+    double         preempt_ratio, urgency;
 } Optimus;
 
 static void lay_out(Optimus *o, const ClusterSetup *s, Carve *from) {
     plan_builder_carve(&o->builder, s, from);
     elastic_carve(&o->elastic, s, from);
+    gpu_split_carve(&o->split, s, from);
     o->nodes = carve(from, QueueNode, s->n_slots);
     o->victims = carve(from, uint32_t, s->n_slots);
     o->failed = carve(from, uint32_t, s->n_slots);
@@ -81,6 +92,34 @@ static double cut(const void *self, const ClusterView *v, uint32_t slot, double 
     return from > 0 ? to / from - 1 : 1e18;
 }
 
+// The rate that ends the job as late as the restart and the rate afterwards do.
+static double rate_of(const ClusterView *v, const ClusterTask *t, uint32_t gpus, double left) {
+    double rate = rate_scaling(v->setup, &t->job, gpus);
+    bool   changes =
+        t->state == CLUSTER_RUNNING && gpus != cluster_slices_gpus(t->slices, t->n_slices);
+    if (!changes) return rate;
+    double restart = (double)cluster_restart(v->setup, &t->job) / (double)CLUSTER_SECOND;
+    return left / (restart + left / rate);
+}
+
+static double value(const void *self, const ClusterView *v, uint32_t slot, uint32_t gpus) {
+    const Optimus     *o = self;
+    const ClusterTask *t = &v->tasks[slot];
+    double             left = left_s(v, t) + 1e-3;
+    return rate_of(v, t, gpus, left) * pow(left, -o->urgency);
+}
+
+static ClusterJob at_lowest_level(const void *self, const ClusterSetup *s, const ClusterJob *j) {
+    const Optimus *o = self;
+    ClusterJob     x = *j;
+    double         cores = 0, mib = 0;
+    elastic_base(&o->elastic, s, j, &cores, &mib);
+    double all = j->gpus > 0 ? j->gpus : 1;
+    x.cores_milli = plan_builder_amount(cores * all);
+    x.memory_mib = plan_builder_amount(mib * all);
+    return x;
+}
+
 static void init(void *state, const ClusterSetup *s, const void *settings, const void *loaded) {
     (void)loaded;
     const OptimusSettings *cfg = settings;
@@ -91,6 +130,10 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     o->waiting = (PriorityQueue){o->nodes, CLUSTER_NONE};
     o->period = cfg->period_s * CLUSTER_SECOND;
     o->preempt_ratio = cfg->preempt_ratio;
+    o->urgency = cfg->urgency;
+    o->split.value = value;
+    o->split.demand = at_lowest_level;
+    o->split.self = o;
     o->due = INT64_MAX;
 }
 
@@ -133,21 +176,29 @@ static uint32_t n_preemptible(const Optimus *o, const ClusterView *v, const Clus
     return low;
 }
 
-static ClusterJob at_lowest_level(const Optimus *o, const ClusterSetup *s, const ClusterJob *j) {
-    ClusterJob x = *j;
-    double     cores = 0, mib = 0;
-    elastic_base(&o->elastic, s, j, &cores, &mib);
-    double all = j->gpus > 0 ? j->gpus : 1;
-    x.cores_milli = plan_builder_amount(cores * all);
-    x.memory_mib = plan_builder_amount(mib * all);
-    return x;
+static bool waits(const Optimus *o, uint32_t slot) {
+    uint32_t n = 0;
+    return plan_builder_slices(&o->builder, slot, &n) == NULL;
+}
+
+// Elastic jobs and the first of those that wait; the others wait in the queue, which is made anew.
+static void divide(Optimus *o, const ClusterView *v) {
+    uint64_t gpus = o->builder.free.n_free;
+    o->split.n = 0;
+    for (uint32_t i = 0; i < v->n_running; i++)
+        gpus += gpu_split_add(&o->split, &o->builder, v->running[i]);
+    for (uint32_t slot; (slot = priority_queue_pop(&o->waiting)) != CLUSTER_NONE;)
+        if (v->tasks[slot].job.gpus > 0) (void)gpu_split_add(&o->split, &o->builder, slot);
+    gpu_split_run(&o->split, gpus);
+    gpu_split_apply(&o->split, &o->builder);
+    for (uint32_t i = 0; i < v->n_waiting; i++)
+        if (waits(o, v->waiting[i])) enqueue(o, v, v->waiting[i]);
 }
 
 static void start(Optimus *o, const ClusterView *v) {
     uint32_t in_a_row = 0;
     bool     listed = false;
     o->n_failed = 0;
-    elastic_shrink(&o->elastic, &o->builder);
     for (uint32_t slot;
          in_a_row < TRIES && (slot = priority_queue_pop(&o->waiting)) != CLUSTER_NONE;) {
         const ClusterTask *t = &v->tasks[slot];
@@ -170,9 +221,13 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     bool     round = v->now >= o->due || v->setup->round > 0;
     (void)max;
     if (round || o->due == INT64_MAX) o->due = period_after(v->now, o->period);
-    if (v->n_waiting == 0) o->due = INT64_MAX;
+    if (v->n_waiting == 0 && !v->setup->elastic) o->due = INT64_MAX;
     plan_builder_begin(&o->builder, v);
+    if (v->setup->elastic) o->seen = 0;
+    if (v->setup->elastic) o->waiting.head = CLUSTER_NONE;
     enqueue_new(o, v);
+    if (v->n_waiting > 0 || v->setup->elastic) elastic_shrink(&o->elastic, &o->builder);
+    if (v->setup->elastic) divide(o, v);
     if (v->n_waiting > 0) start(o, v);
     elastic_run(&o->elastic, &o->builder);
     uint32_t n = plan_builder_write(&o->builder, out);

@@ -125,6 +125,7 @@ static uint32_t add_task(const ElasticScaling *g, PlanBuilder *d, uint32_t serve
     const ClusterSlice *s = plan_builder_slices(d, slot, &k);
     if (n == ELASTIC_TASKS || !elastic_may(d, slot) || s->server != server) return n;
     c[n] = climber(g, d->view, slot);
+    c[n].gpus = s->gpus;
     return n + resize(d, slot, c[n].cores[0], c[n].mib[0]);
 }
 
