@@ -2,7 +2,7 @@
 // from the best of them, on seeds below 100 of a few scenarios. Figure of merit: mean completion
 // time relative to the first run, geometric mean over cells; the makespan is shown beside it.
 //   bench_cluster_tune POLICY [random=20] [rounds=2] [seeds=6] [first=1] [trace=FILE]
-//                      [KEY=VALUE|KEY|KEY:V1,V2,... ...]
+//                      [elastic=MIN..MAX] [KEY=VALUE|KEY|KEY:V1,V2,... ...]
 // KEY=VALUE starts from there, KEY alone keeps that setting out of the search, KEY:V1,V2 tries just
 // these. With a trace, windows of its first 60 % are a scenario too.
 #include <math.h>
@@ -33,6 +33,7 @@ typedef struct Tune {
     uint32_t             n_scenes, n_cells, seeds, first;
     bool                 kept[ROWS], begun;
     const char          *values[ROWS];  // to try, comma-separated
+    ElasticRange         elastic;
     double               best, best_makespan;
     void                *best_values;
     Rng                  rng;
@@ -44,9 +45,11 @@ static void fail(Err e) {
     exit(1);
 }
 
-static void add_scene(Tune *t, const ClusterScenarioSpec *spec) {
-    ClusterScenario *s = &t->scenes[t->n_scenes++];
-    fail(cluster_scenario_open(spec, &t->arena, s));
+static void add_scene(Tune *t, const ClusterScenarioSpec *of) {
+    ClusterScenario    *s = &t->scenes[t->n_scenes++];
+    ClusterScenarioSpec spec = *of;
+    spec.options.elastic = t->elastic;
+    fail(cluster_scenario_open(&spec, &t->arena, s));
     for (uint32_t i = 0; i < t->seeds; i++) {
         Cell *c = &t->cells[t->n_cells++];
         c->scene = s;
@@ -268,7 +271,8 @@ int main(int argc, char **argv) {
     const char *trace = NULL;
     if (argc < 2 || (t.policy = policies_cluster_find(argv[1])) == NULL) {
         fprintf(stderr, "usage: bench_cluster_tune POLICY [random=N] [rounds=N] [seeds=N] "
-                        "[first=SEED] [trace=FILE] [KEY=VALUE|KEY|KEY:V1,V2 ...]\n");
+                        "[first=SEED] [trace=FILE] [elastic=MIN..MAX] "
+                        "[KEY=VALUE|KEY|KEY:V1,V2 ...]\n");
         return 2;
     }
     fail(arena_init(&t.arena, (size_t)16 << 30));
@@ -283,6 +287,8 @@ int main(int argc, char **argv) {
         if (sscanf(argv[i], "first=%u", &t.first) == 1) continue;
         if (strncmp(argv[i], "trace=", 6) == 0)
             trace = argv[i] + 6;
+        else if (strncmp(argv[i], "elastic=", 8) == 0)
+            fail(elastic_range_read(argv[i] + 8, &t.elastic));
         else if (!choose(&t, argv[i]))
             fail(settings_set(&t.with, argv[i]));
     }

@@ -30,6 +30,7 @@ enum {  // features of a random trace
     CLUSTER_CASE_UNLIKE = 32,   // servers
     CLUSTER_CASE_DEMANDS = 64,  // of their own
     CLUSTER_CASE_KINDS = 128,
+    CLUSTER_CASE_ELASTIC = 128,  // beside the others
 };
 
 static inline const void *cluster_case_settings(const ClusterPolicy *p, Arena *a, const char *set) {
@@ -111,6 +112,10 @@ static inline Job cluster_case_random_job(uint32_t with, Rng *r, TimeNs now) {
     }
     if ((with & CLUSTER_CASE_TYPES) != 0 && j.gpus <= 4 && rng_below(r, 3) == 0)
         j.gpu_types = 1 + (uint32_t)rng_below(r, 3);
+    if ((with & CLUSTER_CASE_ELASTIC) != 0 && j.gpu_milli == 1000 && rng_below(r, 4) > 0) {
+        j.gpus_min = 1 + (uint32_t)rng_below(r, j.gpus);
+        j.gpus_max = j.gpus + 1 + (uint32_t)rng_below(r, 12);
+    }
     return j;
 }
 

@@ -71,6 +71,27 @@ static void test_stop_limits(void **state) {
     }
 }
 
+// Elastic jobs, with and without limits on stops; those that know of elasticity use it.
+static void test_elastic(void **state) {
+    (void)state;
+    const ClusterPolicy *p;
+    for (uint32_t k = 0; (p = policies_cluster_at(k)) != NULL; k++) {
+        uint64_t rescales = 0;
+        for (uint32_t with = 0; with < CLUSTER_CASE_KINDS; with += 5) {
+            if (!suits(p, with)) continue;
+            size_t        mark = arena.used;
+            ClusterCase   x = cluster_case_random(with | CLUSTER_CASE_ELASTIC, JOBS, with, &arena);
+            ClusterResult r;
+            if (with % 2 == 0) x.params.stops = (ClusterStopLimits){100 * CLUSTER_SECOND, 1};
+            run(&x, p->name, 1, &r);
+            rescales += r.rescales;
+            arena_rewind(&arena, mark);
+        }
+        bool knows = strcmp(p->name, "pollux") == 0 || strcmp(p->name, "optimus") == 0;
+        assert_true(!knows || rescales > 100);
+    }
+}
+
 static void test_same_seed_same_run(void **state) {
     (void)state;
     const ClusterPolicy *p;
@@ -102,6 +123,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_all_end),
         cmocka_unit_test(test_stop_limits),
+        cmocka_unit_test(test_elastic),
         cmocka_unit_test(test_same_seed_same_run),
     };
     return cmocka_run_group_tests(tests, begin, end);

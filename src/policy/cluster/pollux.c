@@ -9,8 +9,8 @@
 // below
 //    1 it prefers jobs with few. A job that was given more than `decay_gpu_h` GPU hours counts
 //    less, by that ratio to the power of `decay`, as in the paper's first version.
-// 4. The paper searches by a genetic algorithm; here GPUs go step by step to the job with the
-//    largest gain per GPU (GpuSplit), and gangs are placed on as few servers as possible.
+// 4. The paper searches by a genetic algorithm; here GpuSplit finds the largest sum where jobs and
+//    GPUs are few, else a near one in steps. Gangs are placed on as few servers as possible.
 //
 // Jobs that are not elastic get their submitted number or none. Cores and memory are the default.
 #include <math.h>

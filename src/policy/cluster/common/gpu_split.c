@@ -1,8 +1,11 @@
 #include "policy/cluster/common/gpu_split.h"
 
+#include <math.h>
+
 void gpu_split_carve(GpuSplit *x, const ClusterSetup *s, Carve *from) {
     x->items = carve(from, GpuSplitItem, s->n_slots);
     x->order = carve(from, uint32_t, s->n_slots);
+    x->choice = carve_bytes(from, GPU_SPLIT_EXACT_JOBS * sizeof *x->choice);
 }
 
 // One to eight, then four to an octave.
@@ -72,7 +75,7 @@ static GpuSplitItem *best_step(GpuSplit *x, uint64_t left) {
     return best;
 }
 
-void gpu_split_run(GpuSplit *x, uint64_t gpus) {
+void gpu_split_steps(GpuSplit *x, uint64_t gpus) {
     uint64_t least = 0;
     for (uint32_t k = 0; k < x->n; k++) least += x->items[k].options[0].gpus;
     uint64_t left = gpus > least ? gpus - least : 0;
@@ -84,6 +87,39 @@ void gpu_split_run(GpuSplit *x, uint64_t gpus) {
         left -= i->options[i->next].gpus - i->options[i->at].gpus;
         i->at = i->next;
     }
+}
+
+// best[g]: the largest sum of the first items on at most g GPUs. Of equal sums the one in which the
+// last item has the fewest.
+static void extend(const GpuSplitItem *i, double *best, uint8_t *choice, uint32_t gpus) {
+    for (uint32_t g = gpus + 1; g-- > 0;) {
+        double most = -INFINITY;
+        for (uint32_t k = 0; k < i->n && i->options[k].gpus <= g; k++) {
+            double sum = best[g - i->options[k].gpus] + i->options[k].value;
+            if (!(sum > most)) continue;
+            most = sum;
+            choice[g] = (uint8_t)k;
+        }
+        best[g] = most;
+    }
+}
+
+static void split_exactly(GpuSplit *x, uint32_t gpus) {
+    double best[GPU_SPLIT_EXACT_GPUS + 1] = {0};
+    for (uint32_t k = 0; k < x->n; k++) extend(&x->items[k], best, x->choice[k], gpus);
+    for (uint32_t k = x->n, left = gpus; k-- > 0;) {
+        x->items[k].at = x->choice[k][left];
+        left -= x->items[k].options[x->items[k].at].gpus;
+    }
+}
+
+void gpu_split_run(GpuSplit *x, uint64_t gpus) {
+    uint64_t least = 0;
+    for (uint32_t k = 0; k < x->n; k++) least += x->items[k].options[0].gpus;
+    if (least <= gpus && x->n <= GPU_SPLIT_EXACT_JOBS && gpus <= GPU_SPLIT_EXACT_GPUS)
+        split_exactly(x, (uint32_t)gpus);
+    else
+        gpu_split_steps(x, gpus);
 }
 
 static uint32_t target(const GpuSplitItem *i) { return i->options[i->at].gpus; }
