@@ -352,3 +352,8 @@ Err file_target(const char *path, char *out, size_t size) {
     }
     return err_set(ERR_IO, "cannot follow %s: too many symbolic links", path);
 }
+
+bool file_is_folder(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}

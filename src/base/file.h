@@ -33,6 +33,7 @@ MUST_USE Err file_create(const char *path, const void *data, size_t len, bool *c
 // Follows symbolic links to the file at their end, which need not exist.
 MUST_USE Err file_target(const char *path, char *out, size_t size);
 
+bool file_is_folder(const char *path);
 // The folder that a path is in, "." for a bare name.
 MUST_USE Err file_folder(const char *path, char *out, size_t size);
 MUST_USE Err file_make_dirs(const char *path);            // and its parents, where missing

@@ -218,10 +218,13 @@ static Err read_csv(ProfileReader *r, char *text, size_t len) {
                    r->name);
 }
 
+// text NULL: a folder.
 static Err read_text(ProfileReader *r, char *text, size_t len) {
     size_t at = 0;
     while (at < len && isspace((unsigned char)text[at])) at++;
-    if (at < len && text[at] == '{')
+    if (text == NULL)
+        TRY(profile_read_pollux(r, r->name));
+    else if (at < len && text[at] == '{')
         TRY(profile_read_json(r, text, len));
     else
         TRY(read_csv(r, text, len));
@@ -239,27 +242,33 @@ Err profile_empty(Arena *a, ClusterProfiles *out) {
 }
 
 // Works on a copy: a file with an error changes nothing.
-Err profile_add_text(ClusterProfiles *p, const char *name, const char *text, size_t len,
-                     const ProfileOptions *o, Arena *a) {
+static Err add(ClusterProfiles *p, const char *name, char *text, size_t len,
+               const ProfileOptions *o, Arena *a) {
     static const ProfileOptions usual = {0};
     ClusterProfiles             next = *p, fresh;
-    char                       *copy = arena_try(a, len + 1, 1, 1);
     ProfileReader               r = {&next, name, o != NULL ? o : &usual, a};
-    if (copy == NULL) return err_set(ERR_LIMIT, "%s: no memory for %zu bytes", name, len);
-    if (len > 0) memcpy(copy, text, len);
     TRY(profile_empty(a, &fresh));
     next.at = fresh.at;
     next.pair = fresh.pair;
     memcpy(next.at, p->at, sizeof *p->at * p->n);
     memcpy(next.pair, p->pair, sizeof *p->pair * PROFILE_CLASSES * PROFILE_CLASSES);
-    TRY(read_text(&r, copy, len));
+    TRY(read_text(&r, text, len));
     *p = next;
     return ERR_OK;
+}
+
+Err profile_add_text(ClusterProfiles *p, const char *name, const char *text, size_t len,
+                     const ProfileOptions *o, Arena *a) {
+    char *copy = arena_try(a, len + 1, 1, 1);
+    if (copy == NULL) return err_set(ERR_LIMIT, "%s: no memory for %zu bytes", name, len);
+    if (len > 0) memcpy(copy, text, len);
+    return add(p, name, copy, len, o, a);
 }
 
 Err profile_add(ClusterProfiles *p, const char *path, const ProfileOptions *o, Arena *a) {
     char  *text = NULL;
     size_t len = 0;
+    if (file_is_folder(path)) return add(p, path, NULL, 0, o, a);
     TRY(file_read(path, FILE_MOST, a, &text, &len));
     return profile_add_text(p, path, text, len, o, a);
 }

@@ -27,7 +27,8 @@ MUST_USE Err profile_empty(Arena *a, ClusterProfiles *out);
 MUST_USE Err profile_load(const char *what, Arena *a, ClusterProfiles *out);
 
 // Adds or replaces the classes of a file. The header tells the format: our own, Synergy's two,
-// Gavel's two and its JSON, Chronus' JSON. *p comes from one of the functions above.
+// Gavel's two and its JSON, Chronus' JSON; a folder is Pollux'. *p comes from one of the functions
+// above.
 MUST_USE Err profile_add(ClusterProfiles *p, const char *path, const ProfileOptions *o, Arena *a);
 MUST_USE Err profile_add_text(ClusterProfiles *p, const char *name, const char *text, size_t len,
                               const ProfileOptions *o, Arena *a);

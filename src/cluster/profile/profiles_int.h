@@ -1,5 +1,6 @@
 // ProfileReader: shared by the readers of profile formats. profiles.c: names, columns, dispatch;
-// the formats are in profile_own.c, profile_synergy.c, profile_gavel.c and profile_chronus.c.
+// the formats are in profile_own.c, profile_synergy.c, profile_gavel.c, profile_chronus.c and
+// profile_pollux.c.
 #pragma once
 
 #include "base/csv.h"
@@ -54,6 +55,7 @@ MUST_USE Err profile_read_synergy(ProfileReader *r, Csv *c);
 MUST_USE Err profile_read_synergy_meta(ProfileReader *r, Csv *c);
 MUST_USE Err profile_read_gavel(ProfileReader *r, Csv *c);
 MUST_USE Err profile_read_gavel_pairs(ProfileReader *r, Csv *c);
+MUST_USE Err profile_read_pollux(ProfileReader *r, const char *folder);
 MUST_USE Err profile_read_json(ProfileReader *r, const char *text, size_t len);
 MUST_USE Err profile_read_gavel_json(ProfileReader *r, const json_t *doc);
 MUST_USE Err profile_read_chronus(ProfileReader *r, const json_t *doc);

@@ -5,6 +5,7 @@
 #include "base/csv.h"
 #include "base/decimal.h"
 #include "base/file.h"
+#include "cluster/pollux_tables.h"
 
 enum { FILE_MOST = 1 << 26, NANO = 1000000000 };
 
@@ -111,9 +112,29 @@ Err iteration_times_parse(const char *name, const char *text, size_t len, const 
     return parse(name, copy, len, gpu_type, a, out);
 }
 
+static Err from_pollux(const char *folder, Arena *a, IterationTimes *out) {
+    PolluxTables   tables;
+    IterationTimes r = {0};
+    TRY(pollux_tables_read(folder, a, &tables));
+    r.at = arena_try_new(a, IterationTime, (size_t)tables.n * POLLUX_GPUS);
+    if (r.at == NULL) return err_set(ERR_LIMIT, "%s: no memory for its tables", folder);
+    for (uint32_t i = 0; i < tables.n; i++)
+        for (uint32_t gpus = 1, servers; gpus <= POLLUX_GPUS; gpus++) {
+            double goodput = pollux_app_goodput(&tables.at[i], gpus, &servers);
+            if (!(goodput > 1e-9)) continue;
+            r.at[r.n++] = (IterationTime){.model = tables.at[i].name,
+                                          .gpus = gpus,
+                                          .iteration_s = 1 / goodput,
+                                          .iterations = (int64_t)tables.at[i].progress};
+        }
+    *out = r;
+    return ERR_OK;
+}
+
 Err iteration_times_read(const char *path, const char *gpu_type, Arena *a, IterationTimes *out) {
     char  *text = NULL;
     size_t len = 0;
+    if (file_is_folder(path)) return from_pollux(path, a, out);
     TRY(file_read(path, FILE_MOST, a, &text, &len));
     return parse(path, text, len, gpu_type, a, out);
 }

@@ -20,7 +20,8 @@ typedef struct IterationTimes {
 } IterationTimes;
 
 // Columns model,gpus,iteration_s[,iterations]; or Gavel's gpu_type,model,scale_factor,steps_per_s
-// (rows of gpu_type, NULL: v100); or Synergy's set,model,gpus,...,iter_time_s (set "models").
+// (rows of gpu_type, NULL: v100); or Synergy's set,model,gpus,...,iter_time_s (set "models"). A
+// folder is Pollux': iterations at its smallest batch, by its goodput (cluster/pollux_tables.h).
 MUST_USE Err iteration_times_read(const char *path, const char *gpu_type, Arena *a,
                                   IterationTimes *out);
 MUST_USE Err iteration_times_parse(const char *name, const char *text, size_t len,

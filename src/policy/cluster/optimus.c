@@ -31,7 +31,7 @@ enum { TRIES = 64 };  // consecutive jobs that do not fit before a pass ends
     X(period_s, int, 600, 1, 86400, "seconds between decisions while jobs wait")                   \
     X(preempt_ratio, double, 1.2, 1.0, 1e9,                                                        \
       "a job is preempted for one that costs this factor less")                                    \
-    X(urgency, double, 1.0, 0.0, 4.0, "elastic jobs gain by remaining time to this power")
+    X(urgency, double, 0.7, 0.0, 4.0, "elastic jobs gain by remaining time to this power")
 
 typedef struct OptimusSettings {
     SETTINGS(SETTING_FIELD)

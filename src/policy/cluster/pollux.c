@@ -1,14 +1,14 @@
 // pollux: GPUs to jobs for a large power mean of their speedups
 //
-// 1. In rounds every job has a speedup for each number of GPUs it may run on: its rate there, which
-//    is its goodput where the class's scaling includes the efficiency of larger batches, over its
-//    rate on an equal share of the cluster. A job without GPUs has the speedup `idle`.
-// 2. A running job that would change loses the part (T - R d) / (T + d) of its speedup: T is its
-//    age, R the number of times it was restarted, d its restart time.
+// 1. In rounds, and with `events` when jobs arrive or end, every job has a speedup for each number
+//    of GPUs it may run on: its rate there, which is its goodput where the class's scaling includes
+//    the efficiency of larger batches, over its rate on an equal share of the cluster. A job
+//    without GPUs has the speedup `idle`.
+// 2. A running job that would change loses the part 1 - (T - R d) / (T + d) of its speedup: T is
+//    its age, R the number of times it was restarted, d its restart time.
 // 3. GPUs are divided so that the power mean of all speedups, with the exponent `p`, is large;
-// below
-//    1 it prefers jobs with few. A job that was given more than `decay_gpu_h` GPU hours counts
-//    less, by that ratio to the power of `decay`, as in the paper's first version.
+//    below 1 it prefers jobs with few. A job that was given more than `decay_gpu_h` GPU hours
+//    counts less, by that ratio to the power of `decay`, as in the paper's first version.
 // 4. The paper searches by a genetic algorithm; here GpuSplit finds the largest sum where jobs and
 //    GPUs are few, else a near one in steps. Gangs are placed on as few servers as possible.
 //
@@ -22,6 +22,7 @@
 
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 60, 1, 86400, "seconds between rounds")                                       \
+    X(events, bool, true, 0, 1, "also divides when jobs arrive or end")                            \
     X(p, double, -1.0, -10.0, 1.0, "exponent of the power mean")                                   \
     X(idle, double, 0.1, 1e-3, 1.0, "speedup of a job without GPUs")                               \
     X(decay, double, 0.5, 0.0, 4.0, "weight of a job falls with its GPU time to this power")       \
@@ -124,7 +125,8 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     Pollux  *x = state;
     uint32_t n = 0;
     (void)max;
-    if (v->now >= x->due || v->setup->round > 0) {
+    bool event = x->cfg->events && (v->reason & (CLUSTER_JOB_ARRIVED | CLUSTER_JOB_ENDED)) != 0;
+    if (v->now >= x->due || event || v->setup->round > 0) {
         plan_builder_begin(&x->builder, v);
         start_without_gpus(x, v);
         divide(x, v);
