@@ -27,7 +27,11 @@ static void open_case(MaifsNet net, uint64_t seed, float size) {
     Rng      rng = {seed};
     NetCase *s = &net_case;
     *s = (NetCase){.net = net, .w = parameters, .cache = cache};
-    s->in = (MaifsInput){s->servers, s->jobs, s->queue, SERVERS, JOBS};
+    s->in = (MaifsInput){.servers = s->servers,
+                         .jobs = s->jobs,
+                         .queue = s->queue,
+                         .n_servers = SERVERS,
+                         .n_jobs = JOBS};
     assert_true(maifs_net_params(&net) <= CACHE);
     assert_true(maifs_net_cache(&net, SERVERS, JOBS) <= CACHE);
     gradient_fill(&rng, s->servers, SERVERS * MAIFS_SERVER, 1);
@@ -318,13 +322,37 @@ static void test_attention_is_all_that_servers_share(void **state) {
     }
 }
 
+// Equal servers computed once give the same bits as each on its own.
+static void test_kinds_equal_their_servers(void **state) {
+    (void)state;
+    for (uint32_t v = 0; v < 16; v++) {
+        open_case(small(v % 2 == 0, 1 + v % 4 / 2), v + 51, 0.4f);
+        for (uint32_t i = 1; i < SERVERS; i++)
+            if ((v >> 2 & 1) != i % 2 || v >= 12)
+                memcpy(net_case.servers + (size_t)i * MAIFS_SERVER, net_case.servers,
+                       MAIFS_SERVER * sizeof(float));
+        answer(&net_case);
+        static NetCase was;
+        was = net_case;
+        net_case.in.merge = true;
+        answer(&net_case);
+        assert_memory_equal(net_case.u, was.u, sizeof was.u);
+        assert_memory_equal(net_case.f, was.f, sizeof was.f);
+        assert_memory_equal(net_case.left, was.left, sizeof was.left);
+        assert_memory_equal(net_case.right, was.right, sizeof was.right);
+    }
+}
+
 static void test_an_empty_cluster_or_queue(void **state) {
     (void)state;
     open_case(small(true, 2), 31, 0.4f);
     net_case.in.n_jobs = 0;
     maifs_net_observe(&net_case.net, net_case.w, &net_case.in, cache, net_case.u);
     maifs_net_price(&net_case.net, net_case.w, cache, 0, NULL, NULL, NULL);
-    net_case.in = (MaifsInput){net_case.servers, net_case.jobs, net_case.queue, 0, JOBS};
+    net_case.in = (MaifsInput){.servers = net_case.servers,
+                               .jobs = net_case.jobs,
+                               .queue = net_case.queue,
+                               .n_jobs = JOBS};
     maifs_net_observe(&net_case.net, net_case.w, &net_case.in, cache, net_case.u);
     for (uint32_t j = 0; j < JOBS; j++) assert_true(isfinite(net_case.u[j]));
 }
@@ -336,6 +364,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_equals_the_obvious_way),
         cmocka_unit_test(test_agents_and_jobs_may_change_places),
         cmocka_unit_test(test_attention_is_all_that_servers_share),
+        cmocka_unit_test(test_kinds_equal_their_servers),
         cmocka_unit_test(test_an_empty_cluster_or_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,7 @@ typedef struct MaifsInput {
     const float *jobs;     // [n_jobs][MAIFS_JOB]
     const float *queue;    // [MAIFS_QUEUE]
     uint32_t     n_servers, n_jobs;
+    bool         merge;  // servers with equal features are computed once; not for gradients
 } MaifsInput;
 
 typedef struct MaifsOfferAt {  // indices into the input

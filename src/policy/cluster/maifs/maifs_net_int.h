@@ -30,12 +30,24 @@ typedef struct MaifsCache {
     float *x;        // [n_jobs][width]
     float *context;  // [width]
     float *by_server, *by_job, *by_context;
-    float *value;  // [n_jobs][hidden]
-    float *u;      // [n_jobs]
-    float *chunk;  // [MAIFS_CHUNK][hidden]
-    float *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
-    size_t n;
+    float *value;        // [n_jobs][hidden]
+    float *u;            // [n_jobs]
+    float *chunk;        // [MAIFS_CHUNK][hidden]
+    uint32_t *kind;      // [n_servers] servers of a kind have equal features
+    uint32_t *table;     // [maifs_kind_slots(n_servers)] kinds + 1 by the hash of their features
+    float    *features;  // [n_servers][MAIFS_SERVER] of each kind
+    float    *kinds;     // [n_servers][width] of each kind: encoded, then after each round
+    float    *of_kinds;  // [n_servers][MAIFS_COLUMNS * hidden] of each kind: by_server
+    float    *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
+    size_t    n;
 } MaifsCache;
+
+// In maifs_kinds.c. A power of two.
+size_t maifs_kind_slots(uint32_t n_servers);
+// Finds the kinds, copies their features, and returns their number.
+uint32_t maifs_find_kinds(const MaifsCache *k, const float *servers);
+// to [n_servers][n] gets each server's row of kinds [kinds][n].
+void maifs_spread_kinds(const MaifsCache *k, size_t n, const float *kinds, float *to);
 
 MaifsParts maifs_net_parts(const MaifsNet *net);
 MaifsCache maifs_net_cached(const MaifsNet *net, float *cache);  // after maifs_net_observe

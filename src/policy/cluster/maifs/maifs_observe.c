@@ -89,7 +89,8 @@ static void observe_all(Maifs *m) {
     m->input = (MaifsInput){.servers = m->servers,
                             .jobs = m->jobs,
                             .queue = m->queue,
-                            .n_servers = m->setup->n_servers};
+                            .n_servers = m->setup->n_servers,
+                            .merge = true};
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         maifs_features_server(m->setup, &m->plans[i], m->utilities,
                               m->servers + (size_t)i * MAIFS_SERVER);
