@@ -185,10 +185,9 @@ static bool waits(const Optimus *o, uint32_t slot) {
 static void divide(Optimus *o, const ClusterView *v) {
     uint64_t gpus = o->builder.free.n_free;
     o->split.n = 0;
-    for (uint32_t i = 0; i < v->n_running; i++)
-        gpus += gpu_split_add(&o->split, &o->builder, v->running[i]);
+    for (uint32_t i = 0; i < v->n_running; i++) gpus += gpu_split_add(&o->split, v, v->running[i]);
     for (uint32_t slot; (slot = priority_queue_pop(&o->waiting)) != CLUSTER_NONE;)
-        if (v->tasks[slot].job.gpus > 0) (void)gpu_split_add(&o->split, &o->builder, slot);
+        if (v->tasks[slot].job.gpus > 0) (void)gpu_split_add(&o->split, v, slot);
     gpu_split_run(&o->split, gpus);
     gpu_split_apply(&o->split, &o->builder);
     for (uint32_t i = 0; i < v->n_waiting; i++)

@@ -23,11 +23,11 @@
 #define SETTINGS(X)                                                                                \
     X(period_s, int, 60, 1, 86400, "seconds between rounds")                                       \
     X(events, bool, true, 0, 1, "also divides when jobs arrive or end")                            \
-    X(p, double, -1.0, -10.0, 1.0, "exponent of the power mean")                                   \
-    X(idle, double, 0.1, 1e-3, 1.0, "speedup of a job without GPUs")                               \
-    X(decay, double, 0.5, 0.0, 4.0, "weight of a job falls with its GPU time to this power")       \
-    X(decay_gpu_h, double, 0.5, 1e-3, 1e6, "GPU hours up to which a job's weight is 1")            \
-    X(restart_weight, double, 1.0, 0.0, 100.0, "weight of the restart of a job that changes")
+    X(p, double, 0.75, -10.0, 1.0, "exponent of the power mean")                                   \
+    X(idle, double, 0.12, 1e-3, 1.0, "speedup of a job without GPUs")                               \
+    X(decay, double, 0.2, 0.0, 4.0, "weight of a job falls with its GPU time to this power")       \
+    X(decay_gpu_h, double, 4.0, 1e-3, 1e6, "GPU hours up to which a job's weight is 1")            \
+    X(restart_weight, double, 1.1, 0.0, 100.0, "weight of the restart of a job that changes")
 
 typedef struct PolluxSettings {
     SETTINGS(SETTING_FIELD)
@@ -113,10 +113,10 @@ static void divide(Pollux *x, const ClusterView *v) {
     x->fair = (double)v->setup->gpus / (v->n_running + v->n_waiting);
     for (uint32_t i = 0; i < v->n_running; i++)
         if (v->tasks[v->running[i]].job.gpus > 0)
-            gpus += gpu_split_add(&x->split, &x->builder, v->running[i]);
+            gpus += gpu_split_add(&x->split, v, v->running[i]);
     for (uint32_t i = 0; i < v->n_waiting; i++)
         if (v->tasks[v->waiting[i]].job.gpus > 0)
-            gpus += gpu_split_add(&x->split, &x->builder, v->waiting[i]);
+            gpus += gpu_split_add(&x->split, v, v->waiting[i]);
     gpu_split_run(&x->split, gpus);
     gpu_split_apply(&x->split, &x->builder);
 }

@@ -34,13 +34,12 @@ static void put_range(GpuSplit *x, GpuSplitItem *i, const ClusterView *v) {
 }
 
 // Running tasks that may not be preempted keep at least their fewest GPUs.
-uint32_t gpu_split_add(GpuSplit *x, const PlanBuilder *d, uint32_t slot) {
-    const ClusterView *v = d->view;
+uint32_t gpu_split_add(GpuSplit *x, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     GpuSplitItem      *i = &x->items[x->n];
     bool               runs = t->state == CLUSTER_RUNNING, rescales = t->job.gpus_max > 0;
-    bool               stops = runs && x->stops && plan_builder_may_stop(d, slot);
-    if (runs && rescales) rescales = plan_builder_may_rescale(d, slot);
+    bool               stops = runs && x->stops && cluster_may_preempt(v->setup, t, v->now);
+    if (runs && rescales) rescales = cluster_may_rescale(v->setup, t, v->now);
     if (runs && !rescales && !stops) return 0;
     *i = (GpuSplitItem){.slot = slot, .held = cluster_slices_gpus(t->slices, t->n_slices)};
     if (!runs || stops) put(x, i, v, 0);

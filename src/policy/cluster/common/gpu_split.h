@@ -43,7 +43,7 @@ void gpu_split_carve(GpuSplit *x, const ClusterSetup *s, Carve *from);
 
 // Adds a waiting task, or a running one that may change, with the numbers that it may have.
 // Returns the GPUs it holds.
-uint32_t gpu_split_add(GpuSplit *x, const PlanBuilder *d, uint32_t slot);
+uint32_t gpu_split_add(GpuSplit *x, const ClusterView *v, uint32_t slot);
 
 void gpu_split_run(GpuSplit *x, uint64_t gpus);
 void gpu_split_steps(GpuSplit *x, uint64_t gpus);  // the same for any number of jobs and GPUs

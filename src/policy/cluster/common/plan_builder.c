@@ -205,11 +205,6 @@ bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot) {
     return t->state != CLUSTER_RUNNING || cluster_may_preempt(d->view->setup, t, d->view->now);
 }
 
-bool plan_builder_may_rescale(const PlanBuilder *d, uint32_t slot) {
-    const ClusterTask *t = &d->view->tasks[slot];
-    return t->state == CLUSTER_RUNNING && cluster_may_rescale(d->view->setup, t, d->view->now);
-}
-
 bool plan_builder_preempt(PlanBuilder *d, uint32_t slot, const ClusterJob *j,
                           const uint32_t *victims, uint32_t n) {
     const ClusterTask *tasks = d->view->tasks;

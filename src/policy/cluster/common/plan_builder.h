@@ -36,8 +36,6 @@ const ClusterSlice *plan_builder_slices(const PlanBuilder *d, uint32_t slot, uin
 
 void plan_builder_stop(PlanBuilder *d, uint32_t slot);            // a task that has slices
 bool plan_builder_may_stop(const PlanBuilder *d, uint32_t slot);  // see cluster_may_preempt
-// The task may start in this plan with another number of GPUs, see cluster_may_rescale.
-bool plan_builder_may_rescale(const PlanBuilder *d, uint32_t slot);
 void plan_builder_restore(PlanBuilder *d,
                           uint32_t     slot);                // undoes the plan_builder_stop just before
 bool plan_builder_place(PlanBuilder *d, uint32_t slot);  // by placement_place, default demand

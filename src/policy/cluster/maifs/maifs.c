@@ -3,7 +3,8 @@
 // 1. Observe: plans of all servers, utilities of all tasks, and the network's values.
 // 2. Negotiate, one window of waiting tasks after another: offers, coordination, placement.
 // 3. Migrate: the same with running tasks that would gain elsewhere.
-// 4. Allocate cores and memory on every server and write the difference as actions.
+// 4. Elastic tasks: their numbers of GPUs are divided before step 2, running ones grow after it.
+// 5. Allocate cores and memory on every server and write the difference as actions.
 #include "policy/cluster/maifs/maifs.h"
 
 #include <string.h>
@@ -93,6 +94,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     carve_offers(to, s, requests, from);
     to->offering.space = offer_carve(from);
     tenant_quota_carve(&to->tenants, s, from);
+    gpu_split_carve(&to->split, s, from);
     to->coord = coord_carve(s->n_servers, (uint32_t)requests, &params, from);
     return m;
 }
@@ -176,7 +178,8 @@ static bool next_window(Maifs *m, uint32_t *last) {
         if (m->outcome[t] != MAIFS_KEPT || (*last != CLUSTER_NONE && !before(m, *last, t)))
             continue;
         if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
-        if (!tenant_quota_fits(&m->tenants, &v->tasks[t].job)) continue;
+        ClusterJob as = maifs_job(m, t);
+        if (!tenant_quota_fits(&m->tenants, &as)) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;
         if (k < most)
             m->n_window++;
@@ -221,7 +224,7 @@ static void place_waiting(Maifs *m) {
 static uint32_t wake(Maifs *m, ClusterAction *out) {
     TimeNs now = m->view->now;
     TimeNs again = now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
-    if (m->n_evicted == 0 && !some_wait(m)) return 0;
+    if (m->n_evicted == 0 && !some_wait(m) && !m->setup->elastic) return 0;
     *out = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
     return 1;
 }
@@ -230,12 +233,18 @@ static uint32_t wake(Maifs *m, ClusterAction *out) {
 static uint32_t decide_now(Maifs *m, const ClusterView *v, ClusterAction *out) {
     maifs_observe(m, v);
     m->ignore_net = false;
+    maifs_divide(m);
+    m->free_only = m->split.n > 0;
+    if (m->free_only) place_waiting(m);
+    if (maifs_fit_smaller(m)) place_waiting(m);
+    m->free_only = false;
     place_waiting(m);
     m->ignore_net = v->n_running == 0 && m->n_starts == 0;
     if (m->ignore_net) place_waiting(m);
     m->migrating = maifs_open_moves(m);
     if (m->migrating) maifs_negotiate(m);
     m->migrating = false;
+    maifs_grow(m);
     maifs_allocate(m);
     return maifs_plan(m, out);
 }

@@ -8,6 +8,7 @@
 
 #include "base/carve.h"
 #include "placement/tenant_quota.h"
+#include "policy/cluster/common/gpu_split.h"
 #include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/maifs_net.h"
 #include "policy/cluster/maifs/offer.h"
@@ -30,6 +31,7 @@
     X(uncertain_boost, double, 1, 0, 8, "the same, for uncertain durations, also with a network")  \
     X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
+    X(elastic, bool, true, 0, 1, "elastic jobs run on other numbers of GPUs than submitted")       \
     X(spread, bool, true, 0, 1, "uncertain durations are valued by their distribution")            \
     X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
     X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
@@ -105,6 +107,8 @@ typedef struct Maifs {
     ClusterSlice        *slices;
     uint32_t             n_slices;
     TenantQuota          tenants;     // with this plan
+    GpuSplit             split;       // GPUs of elastic tasks
+    bool                 free_only;   // offers are without victims
     double               drain_s;     // time the cluster needs for all remaining work
     bool                 ignore_net;  // the network's payoffs do not count
     // Observation of this decision.
@@ -158,6 +162,13 @@ uint32_t maifs_gang_offers(Maifs *m, uint32_t server, Offer *out);
 void     maifs_join(Maifs *m, uint32_t task, uint32_t holder);
 bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder);
 
+// Elastic tasks: numbers of GPUs for all, then smaller ones for those that did not fit (false: none
+// changed), then running ones grow onto what is left free.
+void maifs_divide(Maifs *m);
+bool maifs_fit_smaller(Maifs *m);
+void maifs_grow(Maifs *m);
+void maifs_set_density(Maifs *m, uint32_t task);
+
 void  maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
 void  maifs_match_measured(Maifs *m);                 // of all plans, after they are made
 bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its servers
@@ -173,6 +184,11 @@ uint32_t maifs_plan(Maifs *m, ClusterAction *out);  // the result as actions
 // For imitation, after a decision with a network: u [input.n_jobs] with which the network would
 // value tasks as the rules do (settings critical_boost and margin).
 void maifs_teacher_values(const Maifs *m, float *u);
+
+// The task's job with the GPUs that it has or is to get.
+static inline ClusterJob maifs_job(const Maifs *m, uint32_t task) {
+    return cluster_job_on(&m->view->tasks[task].job, m->utilities[task].gpus);
+}
 
 static inline bool maifs_taken(const Maifs *m, uint32_t task) {
     return m->outcome[task] != MAIFS_KEPT;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "contract/rate.h"
 #include "learn/activation.h"
 #include "policy/cluster/maifs/maifs.h"
 
@@ -38,8 +39,11 @@ static void update_utilities(Maifs *m, const uint32_t *tasks, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const ClusterTask *t = &m->view->tasks[tasks[i]];
         TaskUtility       *w = &m->utilities[tasks[i]];
-        if (w->job != t->job.id + 1 || w->believed != t->job.class)
-            task_utility_init(w, m->setup, &t->job, &m->params);
+        bool               runs = t->state == CLUSTER_RUNNING;
+        ClusterJob         as = runs ? cluster_job_as(&t->job, t->slices, t->n_slices) : t->job;
+        if (w->job != t->job.id + 1 || w->believed != t->job.class || w->gpus != as.gpus)
+            task_utility_init(w, m->setup, &as, &m->params);
+        w->scaling = (float)rate_scaling(m->setup, &t->job, as.gpus);
         task_utility_update(w, m->view, t, m->drain_s, &m->params);
         m->outcome[tasks[i]] = MAIFS_KEPT;
     }
@@ -100,7 +104,7 @@ static void observe_all(Maifs *m) {
     scale_values(m);
 }
 
-static void set_density(Maifs *m, uint32_t task) {
+void maifs_set_density(Maifs *m, uint32_t task) {
     const TaskUtility *w = &m->utilities[task];
     float gpus = w->gpus > 0 ? (float)w->gpus * (float)w->milli / CLUSTER_WHOLE_GPU : 0.1f;
     m->density[task] = w->value * w->levels[w->n_levels - 1].rate / gpus;
@@ -176,10 +180,10 @@ void maifs_observe(Maifs *m, const ClusterView *v) {
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);
     maifs_match_measured(m);
-    for (uint32_t i = 0; i < v->n_waiting; i++) set_density(m, v->waiting[i]);
+    for (uint32_t i = 0; i < v->n_waiting; i++) maifs_set_density(m, v->waiting[i]);
     if (m->loaded->w == NULL) return;
     observe_all(m);
-    for (uint32_t i = 0; i < v->n_waiting; i++) set_density(m, v->waiting[i]);
+    for (uint32_t i = 0; i < v->n_waiting; i++) maifs_set_density(m, v->waiting[i]);
 }
 
 void maifs_teacher_values(const Maifs *m, float *u) {

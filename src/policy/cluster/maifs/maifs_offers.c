@@ -46,7 +46,7 @@ static void subtract_stay(Maifs *m, uint32_t server) {
 void maifs_offer(Maifs *m, uint32_t server) {
     Offer   *out = m->offers + server * maifs_each(m);
     uint32_t n;
-    m->offering.params.evict = !m->migrating;
+    m->offering.params.evict = !m->migrating && !m->free_only;
     n = offer_make(&m->offering, &m->plans[server], m->requests, m->n_requests, out);
     if (!m->migrating) n += maifs_gang_offers(m, server, out + n);
     m->n_offers[server] = n;

@@ -13,8 +13,9 @@ static void evict(Maifs *m, uint32_t task) {
         server_plan_allocate(plan, m->setup, m->utilities);
         plan->stale = true;
     }
+    ClusterJob as = maifs_job(m, task);
     m->outcome[task] = m->migrating ? MAIFS_MIGRATED : MAIFS_EVICTED;
-    tenant_quota_give(&m->tenants, &t->job);
+    tenant_quota_give(&m->tenants, &as);
     m->evicted[m->n_evicted++] = task;
 }
 
@@ -147,8 +148,9 @@ static void place_all(Maifs *m, uint32_t k, const JointClaim *joint) {
         m->claims[i] = COORD_NONE;
         place_claim(m, i, o, m->utilities[task].gpus > 0 ? units : 0, joint);
     }
+    ClusterJob as = maifs_job(m, task);
     m->outcome[task] = m->migrating ? MAIFS_MIGRATED : MAIFS_STARTED;
-    tenant_quota_take(&m->tenants, &m->view->tasks[task].job);
+    tenant_quota_take(&m->tenants, &as);
 }
 
 // The same task has a request with the other slice size and a larger payoff.
@@ -168,8 +170,8 @@ static bool place_claims(Maifs *m) {
         for (uint32_t k = 0; k < m->n_requests; k++) {
             JointClaim d = joint_claim_of(m, k);
             if (d.servers == 0 || d.stale || (d.servers > 1) == (pass > 0)) continue;
-            const ClusterJob *j = &m->view->tasks[m->requests[k].task].job;
-            if (!m->migrating && !tenant_quota_fits(&m->tenants, j)) continue;
+            ClusterJob as = maifs_job(m, m->requests[k].task);
+            if (!m->migrating && !tenant_quota_fits(&m->tenants, &as)) continue;
             if (maifs_taken(m, m->requests[k].task) || outbid(m, k, &d)) continue;
             if (d.servers > 1 && d.payoff <= lost_elsewhere(m, k)) continue;
             place_all(m, k, &d);

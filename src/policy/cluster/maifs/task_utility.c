@@ -71,6 +71,7 @@ void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *
                        .class = classed ? j->class : CLUSTER_NONE,
                        .believed = j->class,
                        .types = j->gpus > 0 ? j->gpu_types : 0,
+                       .scaling = 1,
                        .wide = is_wide(s, j)};
     w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);
     if (classed && !r->fixed) add_levels(w, s, j);
@@ -117,6 +118,6 @@ void task_utility_update(TaskUtility *w, const ClusterView *v, const ClusterTask
     w->left_s = (float)(s > 1 ? s : 1);
     limit_stops(w, v, t, r);
     w->certainty = r->spread ? (float)(1 / (1 + t->spread.left_sd * t->spread.left_sd)) : 1;
-    w->value = (float)weight / task_utility_effective_left(w, drain_s, r);
+    w->value = w->scaling * (float)weight / task_utility_effective_left(w, drain_s, r);
     if (r->spread && t->spread.index > 0) value_by_index(w, t, (float)weight);
 }

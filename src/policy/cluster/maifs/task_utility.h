@@ -21,6 +21,7 @@ typedef struct TaskUtility {
     float        restart_s, left_s;
     float        certainty;  // 1: left_s is exact; falls with the spread of its belief
     float        value;      // of a second of work: the reciprocal of the effective remaining time
+    float        scaling;    // rate on these GPUs, relative to the submitted number
     bool         wide;       // more GPUs than any suitable server has
     bool         settled;    // it may be stopped no more, and is to share no GPU
     bool         settles;    // the same after its next start
