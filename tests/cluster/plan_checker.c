@@ -164,6 +164,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
 
 static const ClusterPolicy plan_checker_policy = {.name = "plan_checker",
                                                   .knows = CLUSTER_ORACLE,
+                                                  .forecasts = true,  // like those it checks
                                                   .settings_size = sizeof(PlanChecker *),
                                                   .state_size = state_size,
                                                   .init = init,

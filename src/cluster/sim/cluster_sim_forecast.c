@@ -14,6 +14,7 @@ static ClusterTask task_now(const ClusterView *v, const ClusterTask *t) {
     TimeNs      ns = t->state == CLUSTER_RUNNING ? v->now - t->mark : 0;
     to.left = cluster_left(v, t);
     to.held = cluster_held(v, t);
+    to.extra = cluster_extra(t, v->now);
     to.owed = t->owed > ns ? t->owed - ns : 0;
     to.mark = v->now;
     to.slices = NULL;
@@ -34,16 +35,18 @@ static uint32_t add_task(ClusterSim *w, const ClusterView *v, const ClusterTask 
                                   .guess = to->left > to->owed ? to->left - to->owed : 1,
                                   .class = t->job.class,
                                   .job = slot};
+    w->result->ends[slot].start = t->state == CLUSTER_RUNNING ? t->since : -1;
     w->n_alive++;
     return slot;
 }
 
 static void add_running(ClusterSim *w, const ClusterView *v, const ClusterTask *t, TimeNs work) {
-    uint32_t slot = add_task(w, v, t, work);
+    uint32_t   slot = add_task(w, v, t, work);
+    ClusterJob as = cluster_job_as(&t->job, t->slices, t->n_slices);
     cluster_sim_store_slices(w, slot, t->slices, t->n_slices);
     for (uint32_t i = 0; i < t->n_slices; i++)
         cluster_sim_take(w, slot, &w->states[slot].slices[i]);
-    tenant_quota_take(&w->tenants, &t->job);
+    tenant_quota_take(&w->tenants, &as);
     slot_queue_add(&w->running, slot);
     cluster_sim_schedule_end(w, slot);
 }
