@@ -46,14 +46,17 @@ static const char elastic_help[] = "write 1..8, or 1..8,0.5 for a share of the j
 
 Err elastic_range_read(const char *text, ElasticRange *out) {
     enum { UNIT = 1000000 };
-    char    low[16] = "", high[16] = "", share[16] = "1";
-    int64_t min = 0, max = 0, part = 0;
-    int     n = text != NULL ? sscanf(text, "%15[0-9]..%15[0-9],%15[0-9.]", low, high, share) : 0;
+    char    copy[64];
+    int64_t min = 0, max = 0, part = UNIT;
     *out = (ElasticRange){0};
     if (text == NULL) return ERR_OK;
-    size_t used = strlen(low) + strlen(high) + 2 + (n == 3 ? strlen(share) + 1 : 0);
-    bool   whole = n >= 2 && used == strlen(text);
-    if (!whole || decimal_read(low, 1, JOB_GPUS_MAX, &min) != DECIMAL_OK ||
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    char *comma = strchr(copy, ','), *dots = strstr(copy, "..");
+    if (comma != NULL) *comma = '\0';
+    if (dots != NULL) *dots = '\0';
+    const char *low = copy, *high = dots != NULL ? dots + 2 : "",
+               *share = comma != NULL ? comma + 1 : "1";
+    if (strlen(text) >= sizeof copy || decimal_read(low, 1, JOB_GPUS_MAX, &min) != DECIMAL_OK ||
         decimal_read(high, 1, JOB_GPUS_MAX, &max) != DECIMAL_OK ||
         decimal_read(share, UNIT, UNIT, &part) != DECIMAL_OK || min < 1 || max <= min)
         return err_set(ERR_ARG, "--elastic %.40s: %s", text, elastic_help);

@@ -126,14 +126,16 @@ Err pollux_app_parse(PolluxApp *x, const char *name, char *text, size_t len) {
     bool        more = false;
     const char *file = strrchr(name, '/');
     int64_t     batch = 0;
-    char        digits[16] = "";
+    char        digits[32] = "";
     TRY(csv_open(&c, name, text, len, ',', true));
     TRY(csv_next(&c, &more));
     file = file != NULL ? file + 1 : name;
     if (strcmp(file, "placements.csv") == 0) return read_steps(x, &c, false);
     if (strcmp(file, "scalability.csv") == 0) return read_steps(x, &c, true);
-    if (sscanf(file, "validation-%15[0-9].csv", digits) != 1 ||
-        decimal_read(digits, 1, NANO, &batch) != DECIMAL_OK || batch == 0)
+    bool named = strncmp(file, validation, strlen(validation)) == 0;
+    if (named) (void)snprintf(digits, sizeof digits, "%s", file + strlen(validation));
+    digits[strcspn(digits, ".")] = '\0';
+    if (!named || decimal_read(digits, 1, NANO, &batch) != DECIMAL_OK || batch == 0)
         return err_set(ERR_PARSE, "%s: is none of Pollux' files", name);
     for (uint32_t i = 0; i < x->n_batches; i++)
         if (x->batch[i].size == (double)batch)

@@ -236,8 +236,9 @@ static uint32_t decide_now(Maifs *m, const ClusterView *v, ClusterAction *out) {
     maifs_divide(m);
     m->free_only = m->split.n > 0;
     if (m->free_only) place_waiting(m);
-    if (maifs_fit_smaller(m)) place_waiting(m);
+    if (maifs_fit_smaller(m, false)) place_waiting(m);
     m->free_only = false;
+    (void)maifs_fit_smaller(m, true);
     place_waiting(m);
     m->ignore_net = v->n_running == 0 && m->n_starts == 0;
     if (m->ignore_net) place_waiting(m);

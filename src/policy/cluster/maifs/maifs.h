@@ -162,10 +162,10 @@ uint32_t maifs_gang_offers(Maifs *m, uint32_t server, Offer *out);
 void     maifs_join(Maifs *m, uint32_t task, uint32_t holder);
 bool     maifs_can_join(const Maifs *m, uint32_t task, uint32_t holder);
 
-// Elastic tasks: numbers of GPUs for all, then smaller ones for those that did not fit (false: none
-// changed), then running ones grow onto what is left free.
+// Elastic tasks: numbers of GPUs for all, then what is free on a server, or their fewest, for those
+// that did not fit (false: none changed), then running ones grow onto what is left free.
 void maifs_divide(Maifs *m);
-bool maifs_fit_smaller(Maifs *m);
+bool maifs_fit_smaller(Maifs *m, bool fewest);
 void maifs_grow(Maifs *m);
 void maifs_set_density(Maifs *m, uint32_t task);
 

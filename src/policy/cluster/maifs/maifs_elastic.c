@@ -21,11 +21,16 @@ static double rate_on(const Maifs *m, uint32_t task, uint32_t gpus) {
 // Weight of short jobs, as tuned for optimus.
 static const double urgency = 0.7;
 
-// Numbers beyond a server's are for jobs that were submitted with more.
+// Jobs wider than a server keep their submitted number, others stay on one server.
+static bool allowed(const Maifs *m, const ClusterJob *j, uint32_t gpus) {
+    uint32_t most = m->setup->most_gpus;
+    return gpus == j->gpus || (j->gpus <= most && gpus <= most);
+}
+
 static double value(const void *self, const ClusterView *v, uint32_t task, uint32_t gpus) {
     const Maifs       *m = self;
     const TaskUtility *w = &m->utilities[task];
-    if (gpus > m->setup->most_gpus && gpus > v->tasks[task].job.gpus) return 0;
+    if (!allowed(m, &v->tasks[task].job, gpus)) return 0;
     const ClusterJob *j = &v->tasks[task].job;
     double            weight = j->tenant != CLUSTER_NONE ? m->setup->tenants[j->tenant].weight : 1;
     return weight * rate_on(m, task, gpus) * pow((double)w->left_s, -urgency);
@@ -64,6 +69,8 @@ static void change(Maifs *m, ServerPlan *to, uint32_t task, uint64_t mask) {
     tenant_quota_take(&m->tenants, &as);
     g.mask = mask;
     g.gpus = (uint8_t)as.gpus;
+    g.cores_milli = as.gpus * m->utilities[task].levels[0].cores_milli;
+    g.memory_mib = as.gpus * m->utilities[task].levels[0].memory_mib;
     g.incoming = true;
     g.pinned = false;
     g.level = 0;
@@ -91,6 +98,13 @@ static bool feeds(const Maifs *m, const ServerPlan *plan, uint32_t task, uint32_
 }
 
 static uint32_t target(const GpuSplitItem *i) { return i->options[i->at].gpus; }
+
+// What a task that waits is offered: what it was given, or else as few as it may have.
+static uint32_t least_of(const Maifs *m, const GpuSplitItem *i) {
+    const ClusterJob *j = &m->view->tasks[i->slot].job;
+    if (target(i) > 0) return target(i);
+    return allowed(m, j, j->gpus_min) ? j->gpus_min : j->gpus;
+}
 
 static void shrink(Maifs *m, const GpuSplitItem *i) {
     ServerPlan     *plan = &m->plans[m->view->tasks[i->slot].slices[0].server];
@@ -123,8 +137,7 @@ void maifs_divide(Maifs *m) {
     for (uint32_t k = 0; k < m->split.n; k++) {
         const GpuSplitItem *i = &m->split.items[k];
         const ClusterJob   *j = &v->tasks[i->slot].job;
-        if (i->held == 0 && j->gpus_max > 0)
-            set_gpus(m, i->slot, target(i) > 0 ? target(i) : j->gpus_min);
+        if (i->held == 0 && j->gpus_max > 0) set_gpus(m, i->slot, least_of(m, i));
         if (i->held > target(i)) shrink(m, i);
         if (i->held > 0) keep(m, i->slot);
     }
@@ -134,7 +147,7 @@ static uint32_t free_gpus(const ServerPlan *plan) {
     return plan->full ? 0 : plan->gpus - (uint32_t)__builtin_popcountll(plan->used);
 }
 
-bool maifs_fit_smaller(Maifs *m) {
+bool maifs_fit_smaller(Maifs *m, bool fewest) {
     uint32_t most = 0;
     bool     any = false;
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
@@ -143,8 +156,10 @@ bool maifs_fit_smaller(Maifs *m) {
         const GpuSplitItem *i = &m->split.items[k];
         const ClusterJob   *j = &m->view->tasks[i->slot].job;
         bool                waits = i->held == 0 && j->gpus_max > 0 && !maifs_taken(m, i->slot);
-        if (!waits || most < j->gpus_min || m->utilities[i->slot].gpus <= most) continue;
-        set_gpus(m, i->slot, most);
+        uint32_t            to = fewest ? j->gpus_min : most;
+        if (!waits || to < j->gpus_min || !allowed(m, j, to)) continue;
+        if (m->utilities[i->slot].gpus <= to) continue;
+        set_gpus(m, i->slot, to);
         any = true;
     }
     return any;
