@@ -21,10 +21,10 @@ static double rate_on(const Maifs *m, uint32_t task, uint32_t gpus) {
 // Weight of short jobs, as tuned for optimus.
 static const double urgency = 0.7;
 
-// Jobs wider than a server keep their submitted number, others stay on one server.
+// Only jobs wider than a server may be on several.
 static bool allowed(const Maifs *m, const ClusterJob *j, uint32_t gpus) {
     uint32_t most = m->setup->most_gpus;
-    return gpus == j->gpus || (j->gpus <= most && gpus <= most);
+    return gpus == j->gpus || gpus <= most || j->gpus > most;
 }
 
 static double value(const void *self, const ClusterView *v, uint32_t task, uint32_t gpus) {
@@ -50,37 +50,60 @@ static void set_gpus(Maifs *m, uint32_t task, uint32_t gpus) {
     maifs_set_density(m, task);
 }
 
-// It runs alone on whole GPUs of one server.
+// It runs on whole GPUs.
 static bool may_change(const Maifs *m, uint32_t task) {
     const ClusterTask *t = &m->view->tasks[task];
-    return t->job.gpus_max > 0 && t->n_slices == 1 && t->slices[0].gpu_milli == CLUSTER_WHOLE_GPU &&
-           !m->plans[t->slices[0].server].full;
+    for (uint32_t i = 0; i < t->n_slices; i++)
+        if (t->slices[i].gpu_milli != CLUSTER_WHOLE_GPU || m->plans[t->slices[i].server].full)
+            return false;
+    return t->job.gpus_max > 0;
 }
 
-// The resident's GPUs change: its task is preempted and starts again in this plan.
-static void change(Maifs *m, ServerPlan *to, uint32_t task, uint64_t mask) {
-    ServerPlan *from = &m->plans[m->view->tasks[task].slices[0].server];
-    Resident    g = *server_plan_find(from, task);
-    ClusterJob  as = maifs_job(m, task);
+enum { PIECES = 32 };
+
+typedef struct Pieces {  // GPUs of a task on several servers
+    uint32_t n, server[PIECES];
+    uint64_t mask[PIECES];
+} Pieces;
+
+static void leave(Maifs *m, uint32_t task) {
+    const ClusterTask *t = &m->view->tasks[task];
+    ClusterJob         as = maifs_job(m, task);
     tenant_quota_give(&m->tenants, &as);
-    server_plan_remove(from, task);
-    set_gpus(m, task, (uint32_t)__builtin_popcountll(mask));
-    as = maifs_job(m, task);
-    tenant_quota_take(&m->tenants, &as);
-    g.mask = mask;
-    g.gpus = (uint8_t)as.gpus;
-    g.cores_milli = as.gpus * m->utilities[task].levels[0].cores_milli;
-    g.memory_mib = as.gpus * m->utilities[task].levels[0].memory_mib;
-    g.incoming = true;
-    g.pinned = false;
-    g.level = 0;
-    server_plan_add(to, &g);
-    server_plan_allocate(from, m->setup, m->utilities);
-    if (to != from) server_plan_allocate(to, m->setup, m->utilities);
-    from->stale = to->stale = true;
-    m->outcome[task] = MAIFS_MIGRATED;
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        ServerPlan *plan = &m->plans[t->slices[i].server];
+        server_plan_remove(plan, task);
+        server_plan_allocate(plan, m->setup, m->utilities);
+        plan->stale = true;
+    }
     m->evicted[m->n_evicted++] = task;
-    m->starts[m->n_starts++] = (MaifsStart){task, to->server};
+}
+
+// The task is preempted and starts again in this plan.
+static void change(Maifs *m, uint32_t task, uint32_t gpus, const Pieces *p) {
+    const TaskUtility *w = &m->utilities[task];
+    leave(m, task);
+    set_gpus(m, task, gpus);
+    for (uint32_t i = 0; i < p->n; i++) {
+        ServerPlan *plan = &m->plans[p->server[i]];
+        uint32_t    here = (uint32_t)__builtin_popcountll(p->mask[i]);
+        Resident    g = {.mask = p->mask[i],
+                         .task = task,
+                         .cores_milli = here * w->levels[0].cores_milli,
+                         .memory_mib = here * w->levels[0].memory_mib,
+                         .gpus = (uint8_t)here,
+                         .cap = UTILITY_LEVELS,
+                         .incoming = true,
+                         .sliced = p->n > 1,
+                         .spread_factor = server_plan_spread(m->setup, w, p->n)};
+        server_plan_add(plan, &g);
+        server_plan_allocate(plan, m->setup, m->utilities);
+        plan->stale = true;
+        m->starts[m->n_starts++] = (MaifsStart){task, plan->server};
+    }
+    ClusterJob as = maifs_job(m, task);
+    tenant_quota_take(&m->tenants, &as);
+    m->outcome[task] = MAIFS_MIGRATED;
 }
 
 // The task's lowest level fits with so many GPUs, beside the others at theirs.
@@ -106,18 +129,73 @@ static uint32_t least_of(const Maifs *m, const GpuSplitItem *i) {
     return allowed(m, j, j->gpus_min) ? j->gpus_min : j->gpus;
 }
 
+// GPUs of a server that are free or the task's own.
+static uint64_t open_to(const Maifs *m, const ServerPlan *plan, uint32_t task) {
+    const Resident *g = server_plan_find(plan, task);
+    uint64_t        free = gpu_mask_all(plan->gpus) & ~plan->used;
+    bool            room = !plan->full && plan->n + 1 < SERVER_PLAN_RESIDENTS;
+    bool            fits = cluster_type_fits(m->setup, &m->view->tasks[task].job, plan->server);
+    return room && fits ? free | (g != NULL ? g->mask : 0) : 0;
+}
+
+static bool has_piece(const Pieces *p, uint32_t server) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->server[i] == server) return true;
+    return false;
+}
+
+// The server with the most open GPUs up to `gpus`, its own first; CLUSTER_NONE: there is none.
+static uint32_t best_server(const Maifs *m, uint32_t task, uint32_t gpus, const Pieces *p) {
+    uint32_t best = CLUSTER_NONE, most = 0;
+    for (uint32_t i = 0; i < m->setup->n_servers; i++) {
+        uint32_t here = (uint32_t)__builtin_popcountll(open_to(m, &m->plans[i], task));
+        bool     own = server_plan_find(&m->plans[i], task) != NULL;
+        if (here > gpus) here = gpus;
+        if (here == 0 || has_piece(p, i) || 2 * here + own <= most) continue;
+        most = 2 * here + own;
+        best = i;
+    }
+    return best;
+}
+
+// On as few servers as their open GPUs allow.
+static bool lay_out(const Maifs *m, uint32_t task, uint32_t gpus, Pieces *p) {
+    for (p->n = 0; gpus > 0 && p->n < PIECES; p->n++) {
+        uint32_t server = best_server(m, task, gpus, p);
+        if (server == CLUSTER_NONE) return false;
+        const ServerPlan *plan = &m->plans[server];
+        const Resident   *g = server_plan_find(plan, task);
+        uint64_t          open = open_to(m, plan, task), own = g != NULL ? g->mask : 0;
+        uint32_t          here = (uint32_t)__builtin_popcountll(open);
+        uint32_t          kept = (uint32_t)__builtin_popcountll(own);
+        if (here > gpus) here = gpus;
+        if (kept > here) kept = here;
+        if (!feeds(m, plan, task, here)) return false;
+        p->server[p->n] = server;
+        p->mask[p->n] = gpu_mask_lowest(own, kept) | gpu_mask_lowest(open & ~own, here - kept);
+        gpus -= here;
+    }
+    return gpus == 0;
+}
+
+// Whole servers, as far as a job on several has them, and not more servers than necessary.
+static bool compact(const Maifs *m, uint32_t gpus, const Pieces *p) {
+    return p->n == 1 || p->n <= (gpus + m->setup->most_gpus - 1) / m->setup->most_gpus;
+}
+
 static void shrink(Maifs *m, const GpuSplitItem *i) {
-    ServerPlan     *plan = &m->plans[m->view->tasks[i->slot].slices[0].server];
-    const Resident *g = server_plan_find(plan, i->slot);
-    if (!feeds(m, plan, i->slot, target(i))) return;
-    change(m, plan, i->slot, gpu_mask_lowest(g->mask, target(i)));
+    Pieces p;
+    if (lay_out(m, i->slot, target(i), &p)) change(m, i->slot, target(i), &p);
 }
 
 // What the division gave to a running task is not taken by offers.
 static void keep(Maifs *m, uint32_t task) {
-    ServerPlan *plan = &m->plans[m->view->tasks[task].slices[0].server];
-    for (uint32_t i = 0; i < plan->n; i++)
-        if (plan->at[i].task == task) plan->at[i].firm = true;
+    const ClusterTask *t = &m->view->tasks[task];
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        ServerPlan *plan = &m->plans[t->slices[i].server];
+        for (uint32_t k = 0; k < plan->n; k++)
+            if (plan->at[k].task == task) plan->at[k].firm = true;
+    }
 }
 
 void maifs_divide(Maifs *m) {
@@ -165,19 +243,6 @@ bool maifs_fit_smaller(Maifs *m, bool fewest) {
     return any;
 }
 
-// The most GPUs up to the target that are free there beside its own, are fed, and are worth it.
-static uint32_t reach(const Maifs *m, const ServerPlan *plan, const GpuSplitItem *i, uint32_t has) {
-    uint32_t most = free_gpus(plan) + has;
-    if (plan->full || plan->n + 1 >= SERVER_PLAN_RESIDENTS) return 0;
-    if (!cluster_type_fits(m->setup, &m->view->tasks[i->slot].job, plan->server)) return 0;
-    if (most > target(i)) most = target(i);
-    double now = value(m, m->view, i->slot, i->held);
-    while (most > i->held &&
-           (!(value(m, m->view, i->slot, most) > now) || !feeds(m, plan, i->slot, most)))
-        most--;
-    return most > i->held ? most : 0;
-}
-
 static bool within_limit(Maifs *m, uint32_t task, uint32_t gpus) {
     ClusterJob now = maifs_job(m, task), then = cluster_job_on(&m->view->tasks[task].job, gpus);
     tenant_quota_give(&m->tenants, &now);
@@ -186,26 +251,28 @@ static bool within_limit(Maifs *m, uint32_t task, uint32_t gpus) {
     return fits;
 }
 
-// On its own server, or on the one where it reaches more.
+// To the target, or the largest number below it that has a place and is worth it.
 static void grow(Maifs *m, const GpuSplitItem *i) {
-    ServerPlan     *own = &m->plans[m->view->tasks[i->slot].slices[0].server], *to = own;
-    const Resident *g = server_plan_find(own, i->slot);
-    uint32_t        most = reach(m, own, i, i->held);
-    for (uint32_t s = 0; s < m->setup->n_servers && most < target(i); s++) {
-        uint32_t here = &m->plans[s] != own ? reach(m, &m->plans[s], i, 0) : 0;
-        if (here <= most) continue;
-        most = here;
-        to = &m->plans[s];
+    double now = value(m, m->view, i->slot, i->held);
+    Pieces p;
+    for (uint32_t k = i->at; i->options[k].gpus > i->held; k--) {
+        uint32_t gpus = i->options[k].gpus;
+        if (!(i->options[k].value > now) || !within_limit(m, i->slot, gpus)) continue;
+        if (!lay_out(m, i->slot, gpus, &p) || !compact(m, gpus, &p)) continue;
+        change(m, i->slot, gpus, &p);
+        return;
     }
-    if (most == 0 || !within_limit(m, i->slot, most)) return;
-    uint64_t free = gpu_mask_all(to->gpus) & ~to->used, kept = to == own ? g->mask : 0;
-    uint32_t more = most - (uint32_t)__builtin_popcountll(kept);
-    change(m, to, i->slot, kept | gpu_mask_lowest(free, more));
 }
 
-static bool alone(const ServerPlan *plan, const Resident *x) {
-    for (uint32_t k = 0; k < plan->n; k++)
-        if (plan->at[k].task != x->task && (plan->at[k].mask & x->mask) != 0) return false;
+// No task shares its GPUs.
+static bool alone(const Maifs *m, uint32_t task) {
+    const ClusterTask *t = &m->view->tasks[task];
+    for (uint32_t i = 0; i < t->n_slices; i++) {
+        const ServerPlan *plan = &m->plans[t->slices[i].server];
+        for (uint32_t k = 0; k < plan->n; k++)
+            if (plan->at[k].task != task && (plan->at[k].mask & t->slices[i].mask) != 0)
+                return false;
+    }
     return true;
 }
 
@@ -213,7 +280,6 @@ void maifs_grow(Maifs *m) {
     for (uint32_t k = 0; k < m->split.n; k++) {
         const GpuSplitItem *i = &m->split.items[k];
         if (i->held == 0 || target(i) <= i->held || maifs_taken(m, i->slot)) continue;
-        const ServerPlan *own = &m->plans[m->view->tasks[i->slot].slices[0].server];
-        if (alone(own, server_plan_find(own, i->slot))) grow(m, i);
+        if (alone(m, i->slot)) grow(m, i);
     }
 }
