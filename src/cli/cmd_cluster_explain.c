@@ -136,6 +136,7 @@ static const Column belief_columns[] = {
     {.key = "rate", .head = "rate", .decimals = 3},
     {.key = "rate_sd", .head = "+- log", .decimals = 2},
     {.key = "measured", .head = "measured", .decimals = 3},
+    {.key = "probe", .head = "probe"},
 };
 
 static void put_known(Table *t, bool known, double x) {
@@ -158,6 +159,7 @@ static void fill_beliefs(const JobExplanation *s, uint32_t most, Table *t) {
         put_known(t, e->rate > 0, e->rate);
         put_known(t, e->rate_sd > 0, e->rate_sd);
         put_known(t, e->measured > 0, e->measured);
+        table_text(t, e->probe ? "begins" : "");
     }
 }
 

@@ -179,6 +179,7 @@ typedef struct ClusterAction {
     uint32_t            n_slices;  // START, RESIZE
     const ClusterSlice *slices;    // owned by the policy, valid until its next call
     TimeNs              at;        // WAKE
+    bool                probe;     // RESIZE: to measure the rate; no rule depends on it
 } ClusterAction;
 
 typedef enum ClusterKnowledge {  // of a job's duration

@@ -56,12 +56,15 @@ static uint32_t fault_decide(void *state, const ClusterView *v, ClusterAction *o
     (void)max;
     uint32_t n = 0;
     if ((v->reason & CLUSTER_JOB_ARRIVED) != 0) {
-        out[n++] = (ClusterAction){CLUSTER_START, 0, 1, all[0], 0};
+        out[n++] = (ClusterAction){.verb = CLUSTER_START, .n_slices = 1, .slices = all[0]};
         for (uint32_t i = 0; i < fault->n; i++) out[n++] = fault->steps[i];
         return n;
     }
     for (uint32_t i = 0; i < v->n_waiting; i++)
-        out[n++] = (ClusterAction){CLUSTER_START, v->waiting[i], 1, all[v->waiting[i]], 0};
+        out[n++] = (ClusterAction){.verb = CLUSTER_START,
+                                   .task = v->waiting[i],
+                                   .n_slices = 1,
+                                   .slices = all[v->waiting[i]]};
     return n;
 }
 

@@ -275,7 +275,8 @@ static uint32_t choosy(void *state, const ClusterView *v, ClusterAction *out, ui
             bears = bears && profile_pair(v->setup->profiles, j->class,
                                           v->tasks[v->running[k]].job.class) > 0;
         if (!bears) continue;
-        *out = (ClusterAction){CLUSTER_START, v->waiting[i], 1, &there, 0};
+        *out = (ClusterAction){
+            .verb = CLUSTER_START, .task = v->waiting[i], .n_slices = 1, .slices = &there};
         return 1;
     }
     return 0;

@@ -2,6 +2,7 @@
 // agents' rates of running tasks.
 #pragma once
 
+#include "cluster/cluster_scenario.h"
 #include "learn/float_vec.h"
 #include "policy/cluster/maifs/maifs.h"
 #include "tests/learn/gradient.h"
@@ -16,6 +17,7 @@ typedef struct MaifsCase {
     bool               recompute;  // nothing is kept from one round to the next
     const char *const *set;        // ends with NULL; or NULL
     uint64_t           seed;
+    const char        *told;  // information, with a shared estimator; NULL: perfect
     MaifsWatch        *watch;
     void (*after)(void *self, const ClusterView *v, const ClusterAction *plan, uint32_t n);
     void *watcher;
@@ -29,6 +31,15 @@ static inline const void *maifs_case_mind(const MaifsCase *c, Arena *a) {
     gradient_fill(&rng, w, maifs_net_params(&n), 0.5f);
     l->w = w;
     return l;
+}
+
+static inline Err maifs_case_tell(const MaifsCase *c, Arena *a, ClusterRun *run) {
+    if (c->told == NULL) return ERR_OK;
+    TRY(information_read(c->told, a, &run->info));
+    TRY(information_set_estimator(&run->info, "shared"));
+    run->knows = information_knows(&run->info, run->knows);
+    return cluster_scenario_beliefs(&run->info, run->profiles, run->class_of, run->jobs->n, c->seed,
+                                    a, &run->profiles, &run->beliefs);
 }
 
 static inline Err maifs_case_run(const ClusterCase *x, const MaifsCase *c, Arena *a,
@@ -48,6 +59,7 @@ static inline Err maifs_case_run(const ClusterCase *x, const MaifsCase *c, Arena
                                 .after = c->after,
                                 .watcher = c->watcher};
     ClusterSetup         setup;
+    TRY(maifs_case_tell(c, a, &run));
     settings_default(&s);
     for (const char *const *k = c->set; k != NULL && *k != NULL; k++) TRY(settings_set(&s, *k));
     if (c->mind == MAIFS_RULES) TRY(settings_set(&s, "weights=none"));

@@ -13,6 +13,7 @@ typedef struct BeliefEntry {
     double rate_sd;     // of the logarithm of its rate at other amounts; 0: unknown
     double rate;        // believed, or measured; 0: it waits
     double measured;    // 0: not yet
+    bool   probe;       // its amounts were changed to measure its rate
 } BeliefEntry;
 
 typedef struct BeliefLog {

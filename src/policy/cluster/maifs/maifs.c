@@ -86,6 +86,7 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     to->stay = carve(from, float, s->n_slots);
     to->each = (requests + 1) * OFFER_EACH;
     to->measured = carve(from, MaifsMeasured, s->n_slots);
+    to->probes = carve(from, MaifsProbe, s->n_slots);
     to->min_level = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
@@ -220,11 +221,13 @@ static void place_waiting(Maifs *m) {
     }
 }
 
-// The next decision: at once after evictions; else while tasks wait.
+// The next decision: at once after evictions; else while tasks wait or are probed.
 static uint32_t wake(Maifs *m, ClusterAction *out) {
     TimeNs now = m->view->now;
     TimeNs again = now + (look_again(m) ? 1 : (TimeNs)m->cfg->period_s * CLUSTER_SECOND);
-    if (m->n_evicted == 0 && !some_wait(m) && !m->setup->elastic) return 0;
+    bool   done = m->n_evicted == 0 && m->look_at == 0 && !some_wait(m) && !m->setup->elastic;
+    if (m->look_at > 0 && m->look_at < again) again = m->look_at;
+    if (done) return 0;
     *out = (ClusterAction){.verb = CLUSTER_WAKE, .at = again};
     return 1;
 }

@@ -33,6 +33,8 @@
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
     X(elastic, bool, true, 0, 1, "elastic jobs run on other numbers of GPUs than submitted")       \
     X(spread, bool, true, 0, 1, "uncertain durations are valued by their distribution")            \
+    X(probing, double, 0.5, 0, 100,                                                                \
+      "work that knowing a rate's variance of 1 saves; 0: no probes")                              \
     X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
     X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
     X(last_alone, bool, true, 0, 1, "a task that may be stopped no more shares no GPU")            \
@@ -82,6 +84,12 @@ typedef struct MaifsMeasured {  // of a running task, kept while nothing beside 
     float    factor;            // measured over believed rate; 1: not worse than believed
 } MaifsMeasured;
 
+typedef struct MaifsProbe {  // the last one in this slot
+    uint64_t job;            // id of its job plus 1
+    TimeNs   begin;
+    bool     open;
+} MaifsProbe;
+
 typedef struct MaifsStart {  // a slice of a task to start
     uint32_t task, server;
 } MaifsStart;
@@ -100,6 +108,8 @@ typedef struct Maifs {
     ServerPlan          *plans;      // [n_servers]
     uint8_t             *outcome;    // [n_slots] in this plan
     MaifsMeasured       *measured;   // [n_slots]
+    MaifsProbe          *probes;     // [n_slots]
+    TimeNs               look_at;    // time of a decision that ends a probe; 0: none
     uint8_t             *min_level;  // [n_slots] lowest level among a gang's slices
     uint32_t            *evicted, n_evicted;
     MaifsStart          *starts;
@@ -174,6 +184,10 @@ void  maifs_match_measured(Maifs *m);                 // of all plans, after the
 bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its servers
 float maifs_relief(const Maifs *m, const ServerPlan *plan,
                    const Resident *x);  // utility that those beside x gain without it
+
+void     maifs_probe(Maifs *m);                        // begins and ends probes
+bool     maifs_probes(const Maifs *m, uint32_t task);  // a probe of it is open
+uint32_t maifs_probe_cores(const Maifs *m, uint32_t task, uint32_t cores_milli);  // in a plan
 
 void     maifs_claim(Maifs *m);       // coordination: which offer each agent claims
 void     maifs_negotiate(Maifs *m);   // rounds over one window, until none gains

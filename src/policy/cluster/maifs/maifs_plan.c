@@ -7,7 +7,7 @@ static ClusterSlice *put(Maifs *m, const Resident *g, uint32_t server) {
                         .server = server,
                         .gpus = g->gpus,
                         .gpu_milli = g->milli,
-                        .cores_milli = g->cores_milli,
+                        .cores_milli = maifs_probe_cores(m, g->task, g->cores_milli),
                         .memory_mib = g->memory_mib};
     return s;
 }
@@ -38,8 +38,12 @@ static uint32_t resize(Maifs *m, uint32_t task, bool up, ClusterAction *out) {
         m->n_slices -= t->n_slices;
         return 0;
     }
-    *out = (ClusterAction){
-        .verb = CLUSTER_RESIZE, .task = task, .n_slices = t->n_slices, .slices = first};
+    *out = (ClusterAction){.verb = CLUSTER_RESIZE,
+                           .task = task,
+                           .n_slices = t->n_slices,
+                           .slices = first,
+                           .probe = !up && maifs_probes(m, task) &&
+                                    m->probes[task].begin == m->view->now};
     return 1;
 }
 
