@@ -28,8 +28,9 @@ static void watch(void *self, const ClusterView *v, const void *state) {
     Probes      *p = self;
     const Maifs *m = state;
     for (uint32_t i = 0; i < v->n_running; i++) {
-        const MaifsProbe *x = &m->probes[v->running[i]];
-        if (!x->open || x->job != v->tasks[v->running[i]].job.id + 1) continue;
+        const ClusterTask *t = &v->tasks[v->running[i]];
+        const MaifsProbe  *x = &m->probes[v->running[i]];
+        if (!x->open || x->job != t->job.id + 1 || t->since > x->begin) continue;
         p->seen++;
         if (v->now - x->begin > p->longest) p->longest = v->now - x->begin;
     }

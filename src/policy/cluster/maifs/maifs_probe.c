@@ -7,6 +7,7 @@
 
 static const uint32_t probe_part = 3;
 static const double   probe_s = 30;                       // what a probe costs, at most
+static const double   probe_least_sd = 0.3;               // less does not change what is decided
 static const TimeNs   probe_most = 120 * CLUSTER_SECOND;  // then it ends without a measurement
 static const TimeNs   probe_look = 15 * CLUSTER_SECOND;   // between decisions meanwhile
 
@@ -17,7 +18,7 @@ bool maifs_probes(const Maifs *m, uint32_t task) {
 
 static bool worth(const Maifs *m, const ClusterTask *t) {
     double sd = t->spread.rate_sd, left_s = (double)cluster_left(m->view, t) / 1e9;
-    return m->cfg->probing * sd * sd * left_s > probe_s;
+    return sd > probe_least_sd && m->cfg->probing * sd * sd * left_s > probe_s;
 }
 
 // A class with a weight is a name, whose jobs all learn from one probe.
