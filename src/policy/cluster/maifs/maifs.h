@@ -37,7 +37,7 @@
       "work that knowing a rate's variance of 1 saves; 0: no probes")                              \
     X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
     X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
-    X(last_alone, bool, true, 0, 1, "a task that may be stopped no more shares no GPU")            \
+    X(last_alone, bool, true, 0, 1, "what may be stopped no more shares no GPU and is not cut")    \
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
 typedef struct MaifsSettings {

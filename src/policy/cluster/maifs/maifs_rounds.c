@@ -182,7 +182,8 @@ static bool place_claims(Maifs *m) {
 
 static bool worth_slicing(const Maifs *m, const TaskUtility *w, uint32_t slice) {
     float left = server_plan_spread(m->setup, w, (w->gpus + slice - 1) / slice);
-    return m->slices_too && left > CUT_KEEP && w->levels[w->n_levels - 1].rate * left > CUT_GAIN;
+    return m->slices_too && !w->settles && left > CUT_KEEP &&
+           w->levels[w->n_levels - 1].rate * left > CUT_GAIN;
 }
 
 // One request per task, and one for half-size slices where those may give each GPU more cores.
