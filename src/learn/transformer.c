@@ -68,15 +68,28 @@ static void attention_weights(MultiHeadAttention a, const AttentionShape *s, uin
     }
 }
 
+// Keys or values: rows that several keys share are projected once.
+static void project_keys(MultiHeadAttention a, const float *w, const AttentionShape *s,
+                         const float *y, float *once, float *to) {
+    size_t width = a.width, keys = (size_t)s->batch * s->keys;
+    if (s->row_of == NULL) {
+        dense_forward(mha_dense(a), w, keys, mat(y, width), mat_out(to, width));
+        return;
+    }
+    dense_forward(mha_dense(a), w, s->rows, mat(y, width), mat_out(once, width));
+    for (size_t i = 0; i < keys; i++)
+        memcpy(to + i * width, once + s->row_of[i] * width, width * sizeof *to);
+}
+
 void mha_forward(MultiHeadAttention a, const float *w, const AttentionShape *s, const float *x,
                  const float *y, float *out, float *cache) {
     Cache  k = cache_of(a, s, cache);
     Dense  d = mha_dense(a);
     size_t width = a.width, each = a.width / a.heads, pairs = (size_t)s->queries * s->keys;
-    size_t queries = (size_t)s->batch * s->queries, keys = (size_t)s->batch * s->keys;
+    size_t queries = (size_t)s->batch * s->queries;
     dense_forward(d, w + layer(a, QUERY), queries, mat(x, width), mat_out(k.q, width));
-    dense_forward(d, w + layer(a, KEY), keys, mat(y, width), mat_out(k.k, width));
-    dense_forward(d, w + layer(a, VALUE), keys, mat(y, width), mat_out(k.v, width));
+    project_keys(a, w + layer(a, KEY), s, y, k.d_k, k.k);
+    project_keys(a, w + layer(a, VALUE), s, y, k.d_v, k.v);
     for (uint32_t b = 0; b < s->batch; b++)
         for (uint32_t h = 0; h < a.heads; h++) {
             size_t query = (size_t)b * s->queries * width + h * each;

@@ -20,6 +20,9 @@ typedef struct AttentionShape {
     uint32_t        batch, queries, keys;
     const uint32_t *len;   // [batch] number of valid keys; NULL: all
     const uint8_t  *hide;  // [queries][keys] 1: masked; NULL: no mask
+    // Forward only, batch 1: key j is row row_of[j] of y [rows][width]; NULL: row j.
+    const uint32_t *row_of;
+    uint32_t        rows;
 } AttentionShape;
 
 static inline Dense  mha_dense(MultiHeadAttention a) { return (Dense){a.width, a.width}; }

@@ -124,16 +124,50 @@ static void test_attend(void **state) {
     static const uint32_t len[] = {4, 1, 0};
     static const uint8_t  hide[16] = {0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0};
     for (uint64_t seed = 1; seed < 4; seed++) {
-        check_attend((MultiHeadAttention){1, 1}, (AttentionShape){1, 1, 1, NULL, NULL}, true, seed);
-        check_attend((MultiHeadAttention){8, 2}, (AttentionShape){3, 4, 4, NULL, NULL}, true, seed);
-        check_attend((MultiHeadAttention){8, 2}, (AttentionShape){3, 4, 4, len, NULL}, true, seed);
-        check_attend((MultiHeadAttention){12, 4}, (AttentionShape){3, 4, 4, len, hide}, false,
-                     seed);
-        check_attend((MultiHeadAttention){6, 3}, (AttentionShape){2, 5, 2, NULL, NULL}, false,
-                     seed);
-        check_attend((MultiHeadAttention){6, 1}, (AttentionShape){2, 1, 7, NULL, NULL}, false,
-                     seed);
+        check_attend((MultiHeadAttention){1, 1},
+                     (AttentionShape){.batch = 1, .queries = 1, .keys = 1}, true, seed);
+        check_attend((MultiHeadAttention){8, 2},
+                     (AttentionShape){.batch = 3, .queries = 4, .keys = 4}, true, seed);
+        check_attend((MultiHeadAttention){8, 2},
+                     (AttentionShape){.batch = 3, .queries = 4, .keys = 4, .len = len}, true, seed);
+        check_attend(
+            (MultiHeadAttention){12, 4},
+            (AttentionShape){.batch = 3, .queries = 4, .keys = 4, .len = len, .hide = hide}, false,
+            seed);
+        check_attend((MultiHeadAttention){6, 3},
+                     (AttentionShape){.batch = 2, .queries = 5, .keys = 2}, false, seed);
+        check_attend((MultiHeadAttention){6, 1},
+                     (AttentionShape){.batch = 2, .queries = 1, .keys = 7}, false, seed);
     }
+}
+
+// Keys that share a row of y: the same bits as with a copy each.
+static void test_shared_rows(void **state) {
+    (void)state;
+    enum { QUERIES = 9, KEYS = 21, SHARED = 4, WIDTH = 8 };
+    static const MultiHeadAttention t = {WIDTH, 2};
+    static float                    x[QUERIES * WIDTH], rows[SHARED * WIDTH], y[KEYS * WIDTH];
+    static float                    w[4 * WIDTH * (WIDTH + 1)], cache[4096];
+    static float                    out[QUERIES * WIDTH], same[QUERIES * WIDTH];
+    uint32_t                        row_of[KEYS];
+    Rng                             rng = {8};
+    AttentionShape                  size = {.batch = 1, .queries = QUERIES, .keys = KEYS};
+    MatBackend                      was = mat_set_backend(MAT_REPRODUCIBLE);
+    assert_true(mha_params(t) <= sizeof w / sizeof *w);
+    assert_true(mha_cache_size(t, &size) <= sizeof cache / sizeof *cache);
+    gradient_fill(&rng, x, QUERIES * WIDTH, 1);
+    gradient_fill(&rng, rows, SHARED * WIDTH, 1);
+    gradient_fill(&rng, w, mha_params(t), 1);
+    for (uint32_t j = 0; j < KEYS; j++) {
+        row_of[j] = (uint32_t)rng_below(&rng, SHARED);
+        memcpy(y + (size_t)j * WIDTH, rows + (size_t)row_of[j] * WIDTH, WIDTH * sizeof *y);
+    }
+    mha_forward(t, w, &size, x, y, same, cache);
+    size.row_of = row_of;
+    size.rows = SHARED;
+    mha_forward(t, w, &size, x, rows, out, cache);
+    assert_memory_equal(out, same, sizeof out);
+    mat_set_backend(was);
 }
 
 // Masked and absent keys have no influence and zero weight.
@@ -142,7 +176,7 @@ static void test_unheard(void **state) {
     static const uint32_t len[] = {2};
     static const uint8_t  hide[6] = {1, 0, 0, 0, 1, 1};
     MultiHeadAttention    t = {8, 2};
-    AttentionShape        size = {1, 2, 3, len, hide};
+    AttentionShape        size = {.batch = 1, .queries = 2, .keys = 3, .len = len, .hide = hide};
     Arena                 a;
     Rng                   rng = {5};
     Case                  c = {.attend = t, .size = size};
@@ -163,8 +197,8 @@ static void test_unheard(void **state) {
 }
 
 TEST_MAIN() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_norm),
-                                       cmocka_unit_test(test_attend),
-                                       cmocka_unit_test(test_unheard)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense), cmocka_unit_test(test_norm), cmocka_unit_test(test_attend),
+        cmocka_unit_test(test_shared_rows), cmocka_unit_test(test_unheard)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

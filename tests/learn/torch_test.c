@@ -94,8 +94,9 @@ static void write_attend(Arena *a) {
     float                 hidden[QUERIES * KEYS];
     Rng                   rng = {7};
     MultiHeadAttention    t = {WIDTH, HEADS};
-    AttentionShape        size = {BATCH, QUERIES, KEYS, len, hide};
-    size_t                params = mha_params(t);
+    AttentionShape        size = {
+               .batch = BATCH, .queries = QUERIES, .keys = KEYS, .len = len, .hide = hide};
+    size_t params = mha_params(t);
     for (uint32_t i = 0; i < QUERIES * KEYS; i++) {  // the first key is visible to all
         hide[i] = i % KEYS > 0 && rng_below(&rng, 3) == 0;
         hidden[i] = hide[i];

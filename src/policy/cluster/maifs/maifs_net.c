@@ -102,10 +102,10 @@ static MaifsCache lay_out(const MaifsNet *net, uint32_t n_servers, uint32_t n_jo
     k.value = part(c, &k.n, jobs * h);
     k.u = part(c, &k.n, jobs);
     k.chunk = part(c, &k.n, MAIFS_CHUNK * h);
-    k.kind = (uint32_t *)part(c, &k.n, servers);
+    k.kind = (uint32_t *)part(c, &k.n, servers + 1);
     k.table = (uint32_t *)part(c, &k.n, maifs_kind_slots(n_servers));
     k.features = part(c, &k.n, servers * MAIFS_SERVER);
-    k.kinds = part(c, &k.n, servers * w);
+    k.kinds = part(c, &k.n, (servers + 1) * w);
     k.of_kinds = part(c, &k.n, servers * MAIFS_COLUMNS * h);
     k.d_by_server = part(c, &k.n, servers * MAIFS_COLUMNS * h);
     k.d_by_job = part(c, &k.n, jobs * MAIFS_COLUMNS * h);
@@ -148,22 +148,23 @@ static void attend_round(const MaifsNet *net, const float *w, const MaifsParts *
     layer_norm_forward(maifs_norm(net), w + p->norm[r], k->n_servers, k->sum, to, k->norm[r]);
 }
 
-// attend_round for one server of each kind, in place; all servers are keys.
+// attend_round for one server of each kind, in place; all servers are keys. The queue's row is
+// behind the kinds.
 static void attend_round_kinds(const MaifsNet *net, const float *w, const MaifsParts *p, uint32_t r,
                                const MaifsCache *k, uint32_t n_kinds) {
     AttentionShape size = maifs_attend_size(k->n_servers);
-    size_t         width = net->width, n = n_kinds * width, all = k->n_servers * width;
+    size_t         n = (size_t)n_kinds * net->width;
     size.queries = n_kinds;
+    size.row_of = k->kind;
+    size.rows = n_kinds + 1;
     if (net->attention) {
-        mha_forward(maifs_attend(net), w + p->attend[r], &size, k->kinds, k->z[r], k->sum,
+        mha_forward(maifs_attend(net), w + p->attend[r], &size, k->kinds, k->kinds, k->sum,
                     k->attend[r]);
         for (size_t i = 0; i < n; i++) k->sum[i] += k->kinds[i];
-        memcpy(k->z[r + 1] + all, k->z[r] + all, width * sizeof(float));
     } else {
         memcpy(k->sum, k->kinds, n * sizeof(float));
     }
     layer_norm_forward(maifs_norm(net), w + p->norm[r], n_kinds, k->sum, k->kinds, k->norm[r]);
-    maifs_spread_kinds(k, width, k->kinds, k->z[r + 1]);
 }
 
 // What the servers contribute, row by row.
@@ -179,13 +180,15 @@ static void observe_servers(const MaifsNet *net, const float *w, const MaifsPart
 // The same bits from one row of each kind.
 static void observe_kinds(const MaifsNet *net, const float *w, const MaifsParts *p,
                           const MaifsInput *in, const MaifsCache *k) {
-    size_t   columns = MAIFS_COLUMNS * (size_t)net->hidden;
+    size_t   width = net->width, columns = MAIFS_COLUMNS * (size_t)net->hidden;
     uint32_t n = maifs_find_kinds(k, in->servers);
     encode(MAIFS_SERVER, net->width, w + p->server, n, k->features, k->kinds);
-    maifs_spread_kinds(k, net->width, k->kinds, k->z[0]);
+    memcpy(k->kinds + n * width, k->z[0] + in->n_servers * width, width * sizeof(float));
+    k->kind[in->n_servers] = n;
     for (uint32_t r = 0; r < maifs_z(net); r++) attend_round_kinds(net, w, p, r, k, n);
-    dense_forward(maifs_by(net), w + p->by_server, n, mat(k->kinds, net->width),
+    dense_forward(maifs_by(net), w + p->by_server, n, mat(k->kinds, width),
                   mat_out(k->of_kinds, columns));
+    maifs_spread_kinds(k, width, k->kinds, k->z[maifs_z(net)]);
     maifs_spread_kinds(k, columns, k->of_kinds, k->by_server);
 }
 

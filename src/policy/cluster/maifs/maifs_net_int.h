@@ -33,10 +33,10 @@ typedef struct MaifsCache {
     float *value;        // [n_jobs][hidden]
     float *u;            // [n_jobs]
     float *chunk;        // [MAIFS_CHUNK][hidden]
-    uint32_t *kind;      // [n_servers] servers of a kind have equal features
+    uint32_t *kind;      // [n_servers] servers of a kind have equal features; then the queue's row
     uint32_t *table;     // [maifs_kind_slots(n_servers)] kinds + 1 by the hash of their features
     float    *features;  // [n_servers][MAIFS_SERVER] of each kind
-    float    *kinds;     // [n_servers][width] of each kind: encoded, then after each round
+    float    *kinds;     // [n_servers + 1][width] of each kind, then the queue: encoded, attended
     float    *of_kinds;  // [n_servers][MAIFS_COLUMNS * hidden] of each kind: by_server
     float    *d_by_server, *d_by_job, *d_chunk, *d_z, *d_sum, *d_x, *d_context;
     size_t    n;
