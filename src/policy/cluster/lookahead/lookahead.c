@@ -6,9 +6,10 @@
 // the believed work left of each job, or work drawn from the spread of that belief, and the
 // believed profiles. No policy looks ahead in it, and no further job arrives.
 //
-// The variant in use is simulated first, then the others in turn. `decisions` bounds the decisions
-// simulated at a time; a variant that exceeds the rest is not considered, and the next time begins
-// with it. The bound counts decisions, not time, so that runs repeat.
+// The variant in use is simulated first, then the others in turn. `budget` bounds the simulated
+// decisions times servers; a variant that exceeds the rest is not considered, and the next time
+// begins with it. It counts decisions, not time, so that runs repeat. Where not even the variant in
+// use can be simulated, the first one decides, and the time to the next attempt doubles.
 //
 // A variant that takes over begins with a fresh state: the contract lets a policy find tasks that
 // another one started.
@@ -24,7 +25,7 @@
     X(objective, string, "weighted", 3, 8, "jct, makespan, or weighted: both")                     \
     X(makespan_weight, double, 0.5, 0, 1, "of the makespan, if weighted")                          \
     X(every_s, int, 300, 1, 1000000, "seconds between comparisons of the variants")                \
-    X(decisions, int, 4000, 1, 100000000, "simulated in a comparison, at most")                    \
+    X(budget, int, 64000, 1, 1000000000, "simulated decisions x servers in a comparison, at most") \
     X(draws, int, 0, 0, 64, "of uncertain durations; 0: their expected values")                    \
     X(gain, double, 0, 0, 1, "part of the cost by which another variant must be better")
 
@@ -50,6 +51,7 @@ static const struct VariantRow {
 enum {
     VARIANTS = sizeof variants / sizeof *variants,
     SETTINGS_MOST = 1024,  // bytes of a variant's settings
+    MOST_DOUBLED = 6,      // times that the time between comparisons doubles
 };
 
 typedef struct LoadedVariant {
@@ -63,9 +65,10 @@ typedef struct Lookahead {
     void                    *state;     // of the variant in use
     TimeNs                  *work;      // [n_slots] of the forecast
     double                   makespan_weight;
-    uint32_t                 now;   // the variant in use
-    uint32_t                 next;  // the first other one to simulate
-    TimeNs                   due;   // of the next comparison
+    uint32_t                 now;       // the variant in use
+    uint32_t                 next;      // the first other one to simulate
+    TimeNs                   due;       // of the next comparison
+    uint32_t                 failures;  // comparisons in a row beyond the budget
 } Lookahead;
 
 typedef struct ForecastCost {  // of a variant, summed over draws
@@ -203,10 +206,11 @@ static double relative(const Lookahead *x, const ForecastCost *c, const Forecast
 }
 
 static uint32_t best_variant(Lookahead *x, const ClusterView *v) {
-    uint64_t     budget = (uint64_t)x->cfg->decisions;
+    uint64_t     budget = (uint64_t)x->cfg->budget / x->setup->n_servers;
     ForecastCost stay = cost_of(x, v, x->now, &budget);
     uint32_t     best = x->now, from = x->next;
     double       least = 1 - x->cfg->gain;
+    x->failures = stay.complete ? 0 : x->failures + 1;
     if (!stay.complete) return 0;
     for (uint32_t k = 0; k < VARIANTS; k++) {
         uint32_t i = (from + k) % VARIANTS;
@@ -228,7 +232,7 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     TimeNs     every = (TimeNs)x->cfg->every_s * CLUSTER_SECOND;
     if (able && v->now >= x->due) {
         change_to(x, best_variant(x, v));
-        x->due = v->now + every;
+        x->due = v->now + (every << (x->failures < MOST_DOUBLED ? x->failures : MOST_DOUBLED));
     }
     uint32_t n = variants[x->now].policy->decide(x->state, v, out, max);
     if (able && n < max) out[n++] = (ClusterAction){.verb = CLUSTER_WAKE, .at = x->due};
