@@ -120,7 +120,7 @@ static size_t largest_state(const ClusterSetup *s) {
 }
 
 static Lookahead *carve_all(const ClusterSetup *s, Carve *from) {
-    Lookahead *x = carve(from, Lookahead, 1), none, *to = x != NULL ? x : &none;
+    Lookahead none = {0}, *x = carve(from, Lookahead, 1), *to = x == NULL ? &none : x;
     to->work = carve(from, TimeNs, s->n_slots);
     to->state = carve_bytes(from, largest_state(s));
     return x;
