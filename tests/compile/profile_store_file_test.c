@@ -17,7 +17,7 @@
 
 #include "tests/compile/profile_store_fixture.h"
 
-enum { WRITES = 25 };
+enum { WRITES = 8 };
 
 static void write_many(int writer) {
     ProfileStore s;
@@ -37,7 +37,7 @@ static void write_many(int writer) {
 
 // Processes that open and write one new store at once all succeed, and no other file stays.
 static void write_at_once(void) {
-    enum { WRITERS = 6 };
+    enum { WRITERS = 4 };
     pid_t pids[WRITERS];
     for (int w = 0; w < WRITERS; w++) {
         pids[w] = fork();
