@@ -146,6 +146,46 @@ static void demoted_threads_become_spares(void **state) {
     workers_destroy(w);
 }
 
+enum { TRIES = 10000, WAITS = 10000 };
+
+static bool begun_at_last(const Wait *job) {
+    for (uint32_t i = 0; i < WAITS && atomic_load(&job->begun) == 0; i++) (void)usleep(1000);
+    return atomic_load(&job->begun) != 0;
+}
+
+// A job given to a thread that sleeps; the thread is demoted before it is woken. False: the thread
+// did not sleep.
+static bool demoted_asleep(Workers *w, const Cores *all) {
+    Wait job = {0};
+    bool slept = workers_give(w, 0, &job, 0);
+    if (slept) {
+        Worker *list = workers_demote(w, all);
+        workers_wake(w, 0);
+        assert_true(begun_at_last(&job));
+        end(&job);
+        workers_take_back(w, list);
+    } else {
+        end(&job);
+    }
+    return slept;
+}
+
+static void demoted_threads_do_not_sleep_on(void **state) {
+    (void)state;
+    Workers       *w = NULL;
+    Cores          all = cores_all(1);
+    WorkersOptions o = {.n = 1, .spin_ns = 1, .run = wait_to_go};
+    uint32_t       slept = 0;
+    assert_int_equal(workers_create(&w, &o), ERR_OK);
+    assert_int_equal(workers_add_spare(w), ERR_OK);
+    for (uint32_t i = 0; i < TRIES && slept < 3; i++) {
+        (void)usleep(2000);
+        slept += demoted_asleep(w, &all);
+    }
+    assert_int_equal(slept, 3);
+    workers_destroy(w);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sleepers),
@@ -153,6 +193,7 @@ TEST_MAIN() {
         cmocka_unit_test(on_their_own_cpu),
         cmocka_unit_test(tiny_numbers_are_flushed),
         cmocka_unit_test(demoted_threads_become_spares),
+        cmocka_unit_test(demoted_threads_do_not_sleep_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,12 +171,15 @@ static Worker *take_spare(Workers *all) {
     return w;
 }
 
+// Its thread may sleep still: between workers_give and workers_wake, which will find the spare. So
+// it is woken here.
 static Worker *demote_one(Workers *all, uint32_t core) {
     Worker *old = atomic_load(&all->at[core]), *w = take_spare(all);
     CHECK(w != NULL);
     w->core = core;
     atomic_store(&all->at[core], w);
     atomic_store(&old->spare, true);
+    if (atomic_load(&old->sleeps) != 0) futex_wake(&old->posted, 1);
     thread_set_slice(atomic_load(&old->tid), 0);
     return old;
 }
