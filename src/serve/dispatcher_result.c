@@ -43,8 +43,15 @@ static bool classify(InferCallState *e, uint32_t i, const Tensor *from, int64_t 
     if (classification_apply(&call->response.specs[i], batched, classes, left, &call->arena,
                              &e->outputs[i]) == ERR_OK)
         return true;
-    (void)snprintf(call->error, sizeof call->error, "%s", err_why());
+    if (!work_stopped()) (void)snprintf(call->error, sizeof call->error, "%s", err_why());
     return false;
+}
+
+// Ranking may take long: the engine stops it like the run that it follows.
+static bool was_stopped(InferCallState *e) {
+    if (!work_stopped()) return false;
+    e->end = e->expire > 0 && clock_monotonic_ns() >= e->expire ? LIVE_EXPIRED : LIVE_STUCK;
+    return true;
 }
 
 // An output of another shape than config.pbtxt reshapes follows from the inputs: the request fails.
@@ -65,7 +72,7 @@ bool dispatcher_copy_outputs(InferCallState *e, const Tensor *outputs) {
         if (!reshape(e, i, &from)) return true;
         if (classes > 0 ? !classify(e, i, &from, classes, &left)
                         : !copy_one(&e->call.arena, &from, &e->outputs[i], &left))
-            return false;
+            return was_stopped(e);
     }
     return true;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/work_stop.h"
 #include "serve/tensor/classification.h"
 #include "tests/runner.h"
 
@@ -123,12 +124,28 @@ static void limits(void **state) {
     arena_finish(&a);
 }
 
+// Ranking and printing end early once the run was told to stop.
+static void stops(void **state) {
+    (void)state;
+    Arena      a;
+    float      numbers[] = {1, 5, 10, 4};
+    WorkFlag   flag = WORK_GO, *before = work_stop_watch(&flag);
+    TensorSpec spec = {.name = "y"};
+    assert_int_equal(arena_init(&a, 1 << 20), ERR_OK);
+    Tensor t = tensor_of(DT_F32, 1, (int64_t[]){4}, numbers), whole = t;
+    work_stop_tell(&flag, WORK_STOP);
+    assert_int_equal(classification_apply(&spec, false, 4, &plenty, &a, &t), ERR_LIMIT);
+    assert_true(t.dtype == DT_F32);
+    (void)work_stop_watch(before);
+    assert_int_equal(classification_apply(&spec, false, 4, &plenty, &a, &whole), ERR_OK);
+    arena_finish(&a);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(highest_first),
-        cmocka_unit_test(batches),
-        cmocka_unit_test(same_as_sorting),
-        cmocka_unit_test(limits),
+        cmocka_unit_test(highest_first),   cmocka_unit_test(batches),
+        cmocka_unit_test(same_as_sorting), cmocka_unit_test(limits),
+        cmocka_unit_test(stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

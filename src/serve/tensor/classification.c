@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/work_stop.h"
+
 enum { VALUE_TEXT = 400 };  // bytes: the largest double in %f, an index, two colons
 
 typedef struct Ranking {  // the highest `n` of one row, as a heap with the lowest on top
@@ -63,14 +65,15 @@ static void sift_down(const Ranking *r, uint32_t at, uint32_t n) {
 static void rank_row(Ranking *r, uint32_t count) {
     r->n = r->room < count ? r->room : count;
     for (uint32_t i = 0; i < r->n; i++) r->heap[i] = i;
-    for (uint32_t i = r->n / 2; i-- > 0;) sift_down(r, i, r->n);
-    for (uint32_t i = r->n; i < count; i++) {
+    WORK_EACH (k, r->n / 2) sift_down(r, r->n / 2 - 1 - (uint32_t)k, r->n);
+    WORK_EACH (k, (int64_t)count - r->n) {
+        uint32_t i = r->n + (uint32_t)k;
         if (!before(r, i, r->heap[0])) continue;
         r->heap[0] = i;
         sift_down(r, 0, r->n);
     }
-    for (uint32_t i = r->n; i-- > 1;) {
-        uint32_t last = r->heap[0];
+    WORK_EACH (k, (int64_t)r->n - 1) {
+        uint32_t i = r->n - 1 - (uint32_t)k, last = r->heap[0];
         r->heap[0] = r->heap[i];
         r->heap[i] = last;
         sift_down(r, 0, i);
@@ -139,8 +142,10 @@ Err classification_apply(const TensorSpec *spec, bool batched, int64_t classes, 
     for (int64_t row = 0; row < rows && n > 0; row++) {
         r.base = row * each;
         rank_row(&r, (uint32_t)each);
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n; i++) {
+            TRY(work_stop_check());
             TRY(print_class(&r, r.heap[i], spec, left, a, &((Str *)out.data)[row * n + i]));
+        }
     }
     *t = out;
     return ERR_OK;
