@@ -148,6 +148,17 @@ static const llhttp_settings_t http1_settings = {
     .on_message_complete = http1_on_end,
 };
 
+// What llhttp found wrong with a head.
+static const char *http1_fault(llhttp_errno_t e) {
+    switch (e) {
+    case HPE_INVALID_METHOD: return "unknown method";
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+        return "both Content-Length and Transfer-Encoding, or Content-Length twice: send one";
+    case HPE_INVALID_CONTENT_LENGTH: return "Content-Length is not a number of bytes";
+    default: return "malformed request head";
+    }
+}
+
 static uint32_t http1_run(Http1Read *r, const char *at, size_t len, const char **why) {
     llhttp_t p;
     llhttp_init(&p, HTTP_REQUEST, &http1_settings);
@@ -156,9 +167,8 @@ static uint32_t http1_run(Http1Read *r, const char *at, size_t len, const char *
     if (r->many) return http1_parse_error(431, why, "too many headers");
     if (e == HPE_INVALID_VERSION || e == HPE_PAUSED_H2_UPGRADE || p.http_major > 1)
         return http1_parse_error(505, why, "unsupported HTTP version: use HTTP/1.1");
-    if (e == HPE_INVALID_METHOD) return http1_parse_error(400, why, "unknown method");
     if (!r->complete || (e != HPE_OK && e != HPE_PAUSED && e != HPE_PAUSED_UPGRADE))
-        return http1_parse_error(400, why, "malformed request head");
+        return http1_parse_error(400, why, http1_fault(e));
     if (p.http_major != 1)
         return http1_parse_error(505, why, "unsupported HTTP version: use HTTP/1.1");
     r->head->old = p.http_minor == 0;

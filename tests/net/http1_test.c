@@ -121,6 +121,26 @@ static void pipelined_requests_are_answered_in_order(void **state) {
     http1_server_close(h);
 }
 
+// The text of a refusal names the header.
+static void wrong_lengths_are_named(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"Content-Length: 2\r\nContent-Length: 2\r\n",
+                                        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+                                        "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+                                        "Content-Length: 2x\r\n", "Content-Length: -2\r\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char         text[200];
+        Http1Server *h = http1_server_open(NULL);
+        int          fd = http1_server_connect(h);
+        int n = snprintf(text, sizeof text, "POST /echo HTTP/1.1\r\n" HOST "%s\r\nok", wrong[i]);
+        http1_server_send(fd, text, (size_t)n);
+        assert_int_equal(http1_server_answer(fd, body, ROOM), 400);
+        assert_non_null(strstr(body, "Content-Length"));
+        close(fd);
+        http1_server_close(h);
+    }
+}
+
 static void keep_alive_is_as_the_version_and_the_client_say(void **state) {
     (void)state;
     static const struct {
@@ -341,6 +361,7 @@ TEST_MAIN() {
         cmocka_unit_test(large_bodies_and_answers_pass),
         cmocka_unit_test(the_body_is_placed_as_asked),
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
+        cmocka_unit_test(wrong_lengths_are_named),
         cmocka_unit_test(keep_alive_is_as_the_version_and_the_client_say),
         cmocka_unit_test(head_has_the_length_and_no_body),
         cmocka_unit_test(headers_of_answers_cannot_break_out),

@@ -18,7 +18,10 @@ Err json_reader_begin(JsonReader *s, unsigned char *text, size_t len) {
     while (s->end > s->at && is_space(s->end[-1])) s->end--;
     if (s->at == s->end) return err_set(ERR_PARSE, "empty request: expected a JSON object");
     if (json_reader_peek(s) != '{') return json_reader_fail(s, "a request must be an object");
-    if (s->end[-1] != '}') return err_set(ERR_PARSE, "truncated JSON: no closing brace");
+    if (s->end[-1] != '}')
+        return err_set(ERR_PARSE,
+                       "the request does not end with a closing brace: its JSON is truncated, or "
+                       "other data follows it");
     return ERR_OK;
 }
 

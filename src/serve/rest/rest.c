@@ -140,6 +140,13 @@ void rest_error(RestCall *c, uint32_t status, uint32_t retry_s, const char *why)
     exchange_answer(c->x, &a);
 }
 
+// What is wrong with a name, or an id, in a path.
+static const char *name_rule(const Exchange *x) {
+    bool id = x->path.len >= 5 && memcmp(x->path.at, "/why/", 5) == 0;
+    return id ? "the id of a request has 1 to 128 bytes, none of them 0; encode others as %HH"
+              : CONFIG_NAME_RULE;
+}
+
 static void reject(RestCall *c) {
     switch (c->route.kind) {
     case ROUTE_WRONG_METHOD: rest_error(c, 405, 0, "method not allowed for this path"); break;
@@ -147,7 +154,7 @@ static void reject(RestCall *c) {
         rest_error(c, 403, 0,
                    "not enabled at this address: see the settings `admin` and `metrics`");
         break;
-    case ROUTE_BAD_NAME: rest_error(c, 400, 0, CONFIG_NAME_RULE); break;
+    case ROUTE_BAD_NAME: rest_error(c, 400, 0, name_rule(c->x)); break;
     default: rest_error(c, 404, 0, "no such path"); break;
     }
 }

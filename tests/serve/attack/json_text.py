@@ -174,6 +174,13 @@ def cut(ctx):
     c.close()
 
 
+@item("J5b", "what follows the JSON is said to be wrong")
+def followed(ctx):
+    for more in (b"x", b"\0", b"]", b"{}", b"1"):
+        got = ctx.server.call("POST", "/v2/models/echo/infer", GOOD + more)
+        check(got[0] == 400 and b"other data follows" in got[2] or b"unexpected data" in got[2], f"{more}: {got}")
+
+
 @item("J6", "shapes that are none")
 def shapes(ctx):
     s = ctx.server

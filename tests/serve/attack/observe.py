@@ -84,6 +84,13 @@ def w2(ctx):
     check(0.2 * receipt["latency_ms"] <= spent <= 1.01 * receipt["latency_ms"] + 0.01, receipt)
 
 
+@item("W6", "an id that cannot be one is said to be that")
+def w4(ctx):
+    for bad in ("", "%00", "x" * 200, "%4"):
+        status, _, body = ctx.server.call("GET", f"/why/{bad}", port="metrics")
+        check(status == 400 and b"the id of a request" in body, f"/why/{bad[:9]}: {status} {body}")
+
+
 @item("R7", "names of models that are not there make no labels")
 def r7(ctx):
     s = ctx.server
