@@ -223,8 +223,9 @@ def quantize_dynamic(net):
 
 
 def convert_to_half(net):
+    exact = {x for n in net.graph.node if n.op_type in ('Resize', 'Upsample') for x in n.input[1:]}  # scales are float32
     for name, value in net.constants.items():
-        if value.dtype == np.float32:
+        if value.dtype == np.float32 and name not in exact:
             net.constants[name] = value.astype(np.float16)
     for v in [*net.graph.input, *net.graph.output]:
         if v.type.tensor_type.elem_type == TensorProto.FLOAT:

@@ -111,6 +111,13 @@ static Layout concat_layout(const Ir *ir, const IrLayer *l) {
     return any ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
 }
 
+// Pixels become blocks: both have neighbouring channels together.
+static Layout dequantized_layout(const Ir *ir, const IrLayer *l) {
+    const Tensor *out = ir_type(ir, l->out[0]);
+    bool          pixels = ir->values[l->in[0]].layout == LAYOUT_PIXELS && out->rank >= 3;
+    return pixels && out->dims[1] > INT8_QUAD ? LAYOUT_BLOCKED : LAYOUT_PLAIN;
+}
+
 static Layout own_layout(const Ir *ir, const IrLayer *l) {
     switch (l->kind) {
     case IR_CONV:
@@ -123,6 +130,7 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
     case IR_INT8_POOL: return LAYOUT_PIXELS;
     case IR_QUANTIZE:
         return ((const QuantizeSpec *)l->spec)->to_pixels ? LAYOUT_PIXELS : LAYOUT_PLAIN;
+    case IR_DEQUANTIZE: return dequantized_layout(ir, l);
     case IR_BYTE_ELEMENTWISE: return bytes_layout(ir, l);
     case IR_ELEMENTWISE: return elementwise_layout(ir, l);
     case IR_CONCAT: return concat_layout(ir, l);
@@ -131,6 +139,9 @@ static Layout own_layout(const Ir *ir, const IrLayer *l) {
 }
 
 static Layout input_layout(const Ir *ir, const IrLayer *l, uint32_t i, Layout own) {
+    if (l->kind == IR_QUANTIZE && i == 0 && own == LAYOUT_PIXELS && is_blocked(ir, l->in[0]))
+        return LAYOUT_BLOCKED;
+    if (l->kind == IR_DEQUANTIZE && own == LAYOUT_BLOCKED) return LAYOUT_PIXELS;
     if (l->kind == IR_QUANTIZE || (l->kind == IR_INT8_CONV && i > 0)) return LAYOUT_PLAIN;
     if (l->kind == IR_BYTE_ELEMENTWISE && tensor_count(ir_type(ir, l->in[i])) == 1)
         return LAYOUT_PLAIN;

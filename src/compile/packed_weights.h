@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 
-enum { PACK_SOURCES = 4, PACK_SIZES = 12, PACK_CHAINS = 256 };
+enum { PACK_SOURCES = 4, PACK_SIZES = 16, PACK_CHAINS = 256 };
 
 // Values that are part of a key, such as a scale per channel.
 typedef struct PackFactors {

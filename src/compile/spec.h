@@ -88,6 +88,9 @@ enum {
     NORMALIZE_OPERANDS
 };
 
+// Operands of a recurrent layer; all but x may be IR_NONE.
+enum { RNN_X, RNN_H0, RNN_C0, RNN_LENS, RNN_OPERANDS };
+
 typedef struct RnnSpec {
     GatedRnnShape   shape;
     GatedRnnWeights weights;

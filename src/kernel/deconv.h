@@ -2,6 +2,7 @@
 //
 // Outputs with equal coordinates modulo the stride (a phase) use the same taps, and those taps are
 // contiguous in the input. So each phase runs on the register tiles of an ordinary convolution.
+// The taps in depth of a volume are further terms: each output plane stages the planes it reads.
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "kernel/isa.h"
 
 // Arguments of isa->deconv(&deconv, part). The shape is ONNX's: x has ic, ih, iw; y has oc, oh, ow;
-// pt and pl are cropped from y; groups is 1. epilogue.add may be y. Version.rows counts rows of x.
+// pt and pl are cropped from y. epilogue.add may be y. Version.rows counts rows of x.
 typedef struct Deconv {
     ConvShape    shape;
     Version      version;  // one of deconv_versions
@@ -21,7 +22,7 @@ typedef struct Deconv {
     float       *y;            // blocked
 } Deconv;
 
-// w is ONNX's [ic][oc][kh][kw]; all versions share one packing.
+// w is ONNX's [ic][oc / groups][kd][kh][kw]; all versions share one packing.
 size_t deconv_pack_bytes(const ConvShape *s, const Isa *isa);
 void   deconv_pack(const ConvShape *s, const Isa *isa, const float *w, float *out);
 
@@ -52,12 +53,23 @@ static inline int32_t deconv_at(const DeconvAxis *a, uint32_t tap) {
 }
 
 typedef struct DeconvPlan {
-    DeconvAxis y, x;
+    DeconvAxis z, y, x;
     uint32_t   lanes, blocks, rest, vecs;  // full blocks of input channels, channels after them
+    uint32_t   span;    // blocks that one vector of output channels reads; all without groups
+    uint32_t   depth;   // packed input channels per vector
+    uint32_t   planes;  // most taps in depth of a phase
     uint32_t   tile_rows, tile_vecs, vec_groups, col_groups, row_blocks, tasks;
     uint32_t   block_rows, height, width;  // rows per phase of a task; staged size with padding
-    size_t     row_pitch, block_pitch;     // floats of the staged input
+    size_t     row_pitch, plane_pitch, block_pitch;  // floats of the staged input
     size_t     terms_bytes, rows_bytes, slab_bytes;  // scratch, in this order
 } DeconvPlan;
 
 DeconvPlan deconv_plan(const ConvShape *s, const Version *v, uint32_t lanes, uint32_t registers);
+
+// First of the `span` blocks of input channels that vector `vec` of output channels reads.
+static inline uint32_t deconv_first_block(const ConvShape *s, const DeconvPlan *p, uint32_t vec) {
+    uint32_t group = vec * p->lanes / (s->oc / s->groups);
+    uint32_t first = group * (s->ic / s->groups) / p->lanes;
+    uint32_t last = p->blocks + (p->rest > 0) - p->span;
+    return first < last ? first : last;
+}

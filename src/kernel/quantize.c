@@ -10,6 +10,10 @@ uint32_t quantize_tasks(const Quantize *q) {
     return checked_tasks((uint64_t)q->n * min_u32(each, (uint32_t)q->pixels));
 }
 
-uint32_t dequantize_tasks(const Dequantize *d) { return pieces(d->count); }
+uint32_t dequantize_tasks(const Dequantize *d) {
+    if (d->pixels == 0) return pieces(d->count);
+    uint32_t each = (uint32_t)ceil_div_size(d->pixels * d->pitch, QUANTIZE_PIECE);
+    return checked_tasks((uint64_t)d->n * min_u32(each, (uint32_t)d->pixels));
+}
 
 uint32_t byte_elementwise_tasks(const ByteElementwise *e) { return pieces(e->count); }

@@ -28,7 +28,7 @@ static inline float byte_highest(const ByteScale *s) {
 enum { QUANTIZE_PIECE = 8192 };  // elements per task
 
 // Arguments of isa->quantize(&q, part): y = x / scale + zero. If pixels is not 0, x is
-// [n][channels][pixels] and y is [n][pixels][pitch].
+// [n][channels][pixels], or blocked: [n][blocks][pixels][lanes]; and y is [n][pixels][pitch].
 typedef struct Quantize {
     const float *x;
     uint8_t     *y;
@@ -36,16 +36,20 @@ typedef struct Quantize {
     ByteScale    to;
     uint32_t     n, channels, pitch;
     size_t       pixels;
+    bool         blocked;
 } Quantize;
 
 uint32_t quantize_tasks(const Quantize *q);
 
-// Arguments of isa->dequantize(&d, part): y = (x - zero) * scale.
+// Arguments of isa->dequantize(&d, part): y = (x - zero) * scale. If pixels is not 0, x is
+// [n][pixels][pitch] with a pitch of whole vectors, and y is blocked: [n][blocks][pixels][lanes].
 typedef struct Dequantize {
     const uint8_t *x;
     float         *y;
     size_t         count;
     ByteScale      from;
+    uint32_t       n, pitch;
+    size_t         pixels;
 } Dequantize;
 
 uint32_t dequantize_tasks(const Dequantize *d);

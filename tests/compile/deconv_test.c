@@ -16,11 +16,11 @@ enum { MAX_ATTRS = 6 };
 typedef struct Case {
     bool    fast;
     int32_t rank;  // of x, w and y
-    int64_t x[4], w[4], y[4];
+    int64_t x[5], w[5], y[5];
     struct {
         const char *name;
         uint32_t    n;  // 0: a scalar
-        int64_t     at[4];
+        int64_t     at[6];
     } attrs[MAX_ATTRS];
     const char *auto_pad;
 } Case;
@@ -51,7 +51,31 @@ static const Case cases[] = {
     {true, 4, {1, 8, 4, 5}, {8, 17, 3, 3}, {1, 17, 8, 15}, {{"strides", 2, {2, 3}}}, "SAME_UPPER"},
     {true, 4, {1, 8, 4, 5}, {8, 17, 4, 3}, {1, 17, 8, 10}, {{"strides", 2, {2, 2}}}, "SAME_LOWER"},
     {true, 3, {2, 12, 20}, {12, 24, 4}, {2, 24, 42}, {{"strides", 1, {2}}}, NULL},
-    {false, 4, {1, 8, 5, 6}, {8, 3, 3, 3}, {1, 6, 7, 8}, {{"group", 0, {2}}}, NULL},
+    {true, 4, {1, 8, 5, 6}, {8, 3, 3, 3}, {1, 6, 7, 8}, {{"group", 0, {2}}}, NULL},
+    {true,
+     4,
+     {2, 20, 3, 4},
+     {20, 1, 4, 4},
+     {2, 20, 6, 8},
+     {{"group", 0, {20}}, {"strides", 2, {2, 2}}, {"pads", 4, {1, 1, 1, 1}}},
+     NULL},
+    {true,
+     5,
+     {1, 6, 3, 4, 5},
+     {6, 10, 2, 3, 4},
+     {1, 10, 6, 9, 10},
+     {{"strides", 3, {2, 2, 2}}, {"pads", 6, {0, 0, 1, 0, 0, 1}}},
+     NULL},
+    {true,
+     5,
+     {1, 12, 3, 3, 3},
+     {12, 2, 3, 3, 3},
+     {1, 6, 6, 5, 3},
+     {{"group", 0, {3}},
+      {"strides", 3, {2, 2, 1}},
+      {"pads", 6, {1, 1, 1, 1, 1, 1}},
+      {"output_padding", 3, {1, 0, 0}}},
+     NULL},
 };
 
 static uint32_t case_attrs(const Case *c, Attr *out) {
@@ -74,7 +98,7 @@ static void build(Graph *g, const Case *c) {
     uint32_t in[3] = {x, w, net_weight(&n, "b", 1, &c->y[1], 0, 1)};
     NetNode  d = {OP_ConvTranspose, "up", in, 3, case_attrs(c, attrs), attrs, false};
     uint32_t y = net_node(&n, d, tensor_of(DT_F32, c->rank, c->y, NULL), (NetStat){0, 1});
-    int64_t  channels[3] = {c->y[1], 1, 1};
+    int64_t  channels[4] = {c->y[1], 1, 1, 1};
     y = net_mul(&n, y, net_weight(&n, "scale", c->rank - 1, channels, 1, 0.5));
     y = net_add(&n, y, net_weight(&n, "rest", c->rank, c->y, 0, 1));
     net_output(&n, net_activation(&n, NET_HSWISH, y), "y");

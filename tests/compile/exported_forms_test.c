@@ -1,5 +1,5 @@
 // Forms that exporters write out run on fast kernels and equal the interpreter: Where, also as the
-// mask of attention, LRN, and GELU by tanh.
+// mask of attention, LRN, GELU by tanh, functions of one number, and sequences of unlike lengths.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,6 +138,37 @@ static void gelu(NetBuilder *n) {
     net_output(n, net_binary(n, OP_Mul, "gelu", half, gate), "y");
 }
 
+static void waves(NetBuilder *n) {
+    static const OpId ops[] = {OP_Sin, OP_Cos, OP_Atan, OP_Softsign, OP_Sign, OP_Swish};
+    int64_t           dims[2] = {9, 50};
+    uint32_t          x = net_input(n, "x", DT_F32, 2, dims), sum = x;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        Attr     alpha = net_attr_float("alpha", 0.7f);
+        NetNode  d = {ops[i], "wave", &x, 1, ops[i] == OP_Swish, &alpha, false};
+        uint32_t y = net_node(n, d, n->g->values[x].type, (NetStat){0, 1});
+        sum = net_binary(n, OP_Add, "sum", sum, y);
+    }
+    net_output(n, sum, "y");
+}
+
+static void lengths(NetBuilder *n, OpId op, int64_t gates) {
+    enum { STEPS = 6, BATCH = 3, IN = 5, HIDDEN = 19 };
+    int32_t  lens[BATCH] = {6, 0, 4};
+    int64_t  dims[3] = {STEPS, BATCH, IN}, w[3] = {2, gates * HIDDEN, IN}, count = BATCH;
+    int64_t  r[3] = {2, gates * HIDDEN, HIDDEN}, b[2] = {2, 2 * gates * HIDDEN};
+    int64_t  out[4] = {STEPS, 2, BATCH, HIDDEN};
+    uint32_t in[5] = {net_input(n, "x", DT_F32, 3, dims), net_weight(n, "w", 3, w, 0, 0.3),
+                      net_weight(n, "r", 3, r, 0, 0.3), net_weight(n, "b", 2, b, 0, 0.3),
+                      net_const(n, "lengths", tensor_of(DT_I32, 1, &count, lens))};
+    Attr     attrs[2] = {net_attr_int("hidden_size", HIDDEN),
+                         net_attr_str("direction", "bidirectional")};
+    NetNode  d = {op, "layer", in, 5, 2, attrs, false};
+    net_output(n, net_node(n, d, tensor_of(DT_F32, 4, out, NULL), (NetStat){0, 1}), "y");
+}
+
+static void lstm_lengths(NetBuilder *n) { lengths(n, OP_LSTM, 4); }
+static void gru_lengths(NetBuilder *n) { lengths(n, OP_GRU, 3); }
+
 static void choices(void **state) {
     (void)state;
     check(low_scores, "attention", 1);  // the condition becomes floats
@@ -152,9 +183,17 @@ static void normalisations(void **state) {
     check(lrn, "pool", 0);
     check(lrn_even, "pool", 0);
     check(gelu, "elementwise", 0);
+    check(waves, "elementwise", 0);
+}
+
+static void sequences(void **state) {
+    (void)state;
+    check(lstm_lengths, "rnn", 0);
+    check(gru_lengths, "rnn", 0);
 }
 
 TEST_MAIN() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(normalisations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(normalisations),
+                                       cmocka_unit_test(sequences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

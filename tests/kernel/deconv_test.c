@@ -1,5 +1,5 @@
-// Transposed convolutions against the reference: strides, dilation, crops, every version, any
-// parts.
+// Transposed convolutions against the reference: strides, dilation, crops, groups, depth, every
+// version, any parts.
 #include "tests/kernel/conv_case.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { MAX_VERSIONS = 32, VARIANTS = 4 };
 
-// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups.
+// n ic ih iw, oc oh ow, kh kw, sh sw, dh dw, pt pl, groups, and id od kd sd dd pf.
 static const ConvShape shapes[] = {
     {1, 16, 5, 7, 24, 10, 14, 2, 2, 2, 2, 1, 1, 0, 0, 1},
     {2, 11, 5, 6, 9, 9, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1},
@@ -23,6 +23,14 @@ static const ConvShape shapes[] = {
     {2, 32, 1, 1, 16, 4, 4, 4, 4, 1, 1, 1, 1, 0, 0, 1},
     {1, 8, 4, 4, 8, 1, 1, 3, 3, 2, 2, 1, 1, 4, 4, 1},
     {1, 10, 4, 5, 7, 30, 38, 16, 16, 8, 8, 1, 1, 5, 5, 1},
+    {1, 37, 5, 6, 37, 10, 12, 4, 4, 2, 2, 1, 1, 1, 1, 37},
+    {2, 48, 3, 4, 32, 6, 8, 2, 2, 2, 2, 1, 1, 0, 0, 2},
+    {1, 30, 4, 4, 20, 9, 7, 3, 3, 2, 2, 1, 1, 0, 1, 5},
+    {1, 6, 4, 5, 40, 4, 9, 1, 3, 1, 2, 1, 1, 0, 1, 2},
+    {1, 20, 4, 5, 18, 8, 10, 2, 2, 2, 2, 1, 1, 0, 0, 1, 3, 6, 2, 2, 1, 0},
+    {2, 9, 3, 4, 5, 6, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 4, 8, 4, 2, 1, 1},
+    {1, 17, 3, 3, 33, 5, 5, 3, 3, 1, 1, 1, 1, 0, 0, 1, 3, 12, 2, 5, 1, 0},
+    {1, 18, 3, 3, 12, 5, 7, 3, 3, 2, 2, 1, 1, 1, 0, 6, 4, 9, 3, 2, 2, 1},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -35,18 +43,23 @@ typedef struct Ready {
 
 static void answer(ConvCase *c) {
     const ConvShape *s = &c->shape;
-    RefConv          p = {.group = 1,
-                          .window = {.rank = 2,
-                                     .in = {s->oh, s->ow},
-                                     .out = {s->ih, s->iw},
-                                     .kernel = {s->kh, s->kw},
-                                     .stride = {s->sh, s->sw},
-                                     .dilation = {s->dh, s->dw},
-                                     .pad = {s->pt, s->pl}}};
-    Tensor x = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->ic, s->ih, s->iw}, .data = c->x};
-    Tensor w = {.dtype = DT_F32, .rank = 4, .dims = {s->ic, s->oc, s->kh, s->kw}, .data = c->w};
+    const bool       deep = s->kd > 0;
+    const uint32_t   kd = deep ? s->kd : 1, id = deep ? s->id : 1, od = deep ? s->od : 1;
+    RefConv          p = {.group = s->groups,
+                          .window = {.rank = 3,
+                                     .in = {od, s->oh, s->ow},
+                                     .out = {id, s->ih, s->iw},
+                                     .kernel = {kd, s->kh, s->kw},
+                                     .stride = {deep ? s->sd : 1, s->sh, s->sw},
+                                     .dilation = {deep ? s->dd : 1, s->dh, s->dw},
+                                     .pad = {s->pf, s->pt, s->pl}}};
+    Tensor x = {.dtype = DT_F32, .rank = 5, .dims = {s->n, s->ic, id, s->ih, s->iw}, .data = c->x};
+    Tensor w = {.dtype = DT_F32,
+                .rank = 5,
+                .dims = {s->ic, s->oc / s->groups, kd, s->kh, s->kw},
+                .data = c->w};
     Tensor b = {.dtype = DT_F32, .rank = 1, .dims = {s->oc}, .data = c->bias};
-    Tensor y = {.dtype = DT_F32, .rank = 4, .dims = {s->n, s->oc, s->oh, s->ow}, .data = c->y};
+    Tensor y = {.dtype = DT_F32, .rank = 5, .dims = {s->n, s->oc, od, s->oh, s->ow}, .data = c->y};
     Arena  a = {0};
     assert_int_equal(arena_init(&a, (size_t)1 << 32), ERR_OK);
     assert_int_equal(ref_conv_transpose(&p, &x, &w, &b, &y, &a), ERR_OK);
@@ -57,9 +70,9 @@ static Ready ready_new(const Isa *isa, const ConvShape *s, Rng *rng) {
     Ready  r = {.isa = isa, .c = conv_case_numbered(s, rng)};
     size_t lanes = isa->lanes, vecs = (s->oc + lanes - 1) / lanes;
     answer(&r.c);
-    r.pixels = (size_t)s->oh * s->ow;
+    r.pixels = conv_case_out(s);
     r.n_y = s->n * vecs * r.pixels * lanes;
-    r.x = conv_case_blocked(r.c.x, s->n, s->ic, (size_t)s->ih * s->iw, lanes, NAN);
+    r.x = conv_case_blocked(r.c.x, s->n, s->ic, conv_case_in(s), lanes, NAN);
     r.packed = conv_case_aligned(deconv_pack_bytes(s, isa) / sizeof(float));
     deconv_pack(s, isa, r.c.w, r.packed);
     r.bias = conv_case_blocked(r.c.bias, 1, s->oc, 1, lanes, 0);

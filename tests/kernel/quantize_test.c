@@ -1,4 +1,5 @@
 // Quantisation kernels against the reference, bit for bit.
+#include "kernel/int8_conv.h"
 #include "kernel/quantize.h"
 
 #include <math.h>
@@ -157,7 +158,7 @@ static void pixels_hold_the_same_bytes(void **state) {
         for (size_t k = 0; k < n; k++) {
             Quantize q = {.x = x, .y = plain, .count = count, .to = {0.05f, 100, false}};
             isas[k]->quantize(&q, (Part){0, 1, NULL});
-            q = (Quantize){x, packed, count, q.to, 2, c, pitch, pixels};
+            q = (Quantize){x, packed, count, q.to, 2, c, pitch, pixels, false};
             for (uint32_t p = 0; p < 2; p++) isas[k]->quantize(&q, (Part){p, 2, NULL});
             for (size_t j = 0; j < count; j++) {
                 size_t image = j / pixels / c, channel = j / pixels % c;
@@ -168,12 +169,60 @@ static void pixels_hold_the_same_bytes(void **state) {
     }
 }
 
+// [n][blocks][pixels][lanes]; lanes beyond the last channel are NaN.
+static float *blocked(const float *x, size_t n, size_t channels, size_t pixels, size_t lanes) {
+    size_t blocks = (channels + lanes - 1) / lanes, count = n * blocks * pixels * lanes;
+    float *out = malloc(count * sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        size_t c = i / lanes / pixels % blocks * lanes + i % lanes, p = i / lanes % pixels;
+        size_t image = i / lanes / pixels / blocks;
+        out[i] = c < channels ? x[(image * channels + c) * pixels + p] : NAN;
+    }
+    return out;
+}
+
+static void check_blocks(const Isa *isa, const float *x, uint32_t c, size_t pixels) {
+    uint32_t pitch = int8_pitch(c, isa->lanes);
+    size_t   blocks = (c + isa->lanes - 1) / isa->lanes, count = 2 * c * pixels;
+    size_t   room = 2 * blocks * pixels * isa->lanes;
+    float   *from = blocked(x, 2, c, pixels, isa->lanes), *back = malloc(room * sizeof *back);
+    uint8_t *plain = malloc(count), *packed = calloc(2 * pixels, pitch);
+    Quantize q = {.x = x, .y = plain, .count = count, .to = {0.05f, 100, false}};
+    isa->quantize(&q, (Part){0, 1, NULL});
+    q = (Quantize){from, packed, count, q.to, 2, c, pitch, pixels, true};
+    for (uint32_t p = 0; p < 3; p++) isa->quantize(&q, (Part){p, 3, NULL});
+    Dequantize d = {packed, back, count, q.to, 2, pitch, pixels};
+    for (uint32_t p = 0; p < 3 && pitch > INT8_QUAD; p++) isa->dequantize(&d, (Part){p, 3, NULL});
+    for (size_t j = 0; j < count; j++) {
+        size_t image = j / pixels / c, channel = j / pixels % c, pixel = j % pixels;
+        size_t at = ((image * blocks + channel / isa->lanes) * pixels + pixel) * isa->lanes;
+        float  want = ((float)plain[j] - 100) * 0.05f;
+        assert_int_equal(packed[(image * pixels + pixel) * pitch + channel], plain[j]);
+        if (pitch > INT8_QUAD) assert_true(back[at + channel % isa->lanes] == want);
+    }
+    free(from), free(back), free(plain), free(packed);
+}
+
+static void blocks_hold_the_same_bytes(void **state) {
+    (void)state;
+    static const uint32_t channels[] = {1, 4, 5, 16, 21, 64};
+    const Isa            *isas[3];
+    size_t                n = isas_here(isas), pixels = 301;
+    Rng                   r = {9};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        size_t count = 2 * channels[i] * pixels;
+        float *x = malloc(count * sizeof *x);
+        fill(&r, x, count);
+        for (size_t k = 0; k < n; k++) check_blocks(isas[k], x, channels[i], pixels);
+        free(x);
+    }
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_equal_the_reference),
-        cmocka_unit_test(sums_equal_expressions),
-        cmocka_unit_test(range_equals_the_reference),
-        cmocka_unit_test(pixels_hold_the_same_bytes),
+        cmocka_unit_test(bytes_equal_the_reference),  cmocka_unit_test(sums_equal_expressions),
+        cmocka_unit_test(range_equals_the_reference), cmocka_unit_test(pixels_hold_the_same_bytes),
+        cmocka_unit_test(blocks_hold_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,6 +293,20 @@ static Traffic deconv_step_traffic(const Step *s, const Version *v, const CacheS
     return deconv_traffic(shape_of(s), s->isa, v, c, parts);
 }
 
+// Its weights are [ic][oc / groups][taps]: channels of the output inside those of the input.
+static const float *deconv_scaled(Binder *b, const OutputChannels *c, const ConvShape *p) {
+    const float *w = ir_floats(b->ir, c->weight);
+    uint32_t     each = p->oc / p->groups;
+    size_t       taps = (size_t)(p->kd > 0 ? p->kd : 1) * p->kh * p->kw;
+    if (c->scale == NULL) return w;
+    float *own = arena_new(b->ir->arena, float, p->ic *each *taps);
+    for (size_t i = 0; i < p->ic * each * taps; i++) {
+        size_t group = i / taps / each / (p->ic / p->groups);
+        own[i] = w[i] * c->scale[group * each + i / taps % each];
+    }
+    return own;
+}
+
 static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
     (void)v;
     SharedPackStep  *d = s->spec;
@@ -301,11 +315,10 @@ static Err deconv_step_pack(const Step *s, const Version *v, Binder *b) {
     bool             made = false;
     if (d->packed != NULL) return ERR_OK;
     PackKey  key = conv_pack_key(b, "deconv", &d->channels, p);
-    uint32_t phases[] = {p->sh, p->sw, p->dh, p->dw, p->pt, p->pl};
-    memcpy(key.sizes + 6, phases, sizeof phases);
+    uint32_t phases[] = {p->sh, p->sw, p->dh, p->dw, p->pt, p->pl, p->sd, p->dd, p->pf};
+    memcpy(key.sizes + 7, phases, sizeof phases);
     TRY(bind_packed(b, &key, deconv_pack_bytes(p, b->isa), &packed, &made));
-    if (!made)
-        deconv_pack(p, b->isa, bind_scaled(b, &d->channels, (size_t)p->kh * p->kw, p->ic), packed);
+    if (!made) deconv_pack(p, b->isa, deconv_scaled(b, &d->channels, p), packed);
     bind_packed_made(b);
     d->packed = packed;
     return ERR_OK;
@@ -323,7 +336,8 @@ static const StepKind deconv_kind = {.name = "deconv",
 Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
     TRY(bind_shared_pack(b, l, &deconv_kind, s));
     const ConvShape *p = shape_of(s);
-    s->macs = (double)p->n * p->oc * p->kh * p->kw * p->ic * p->ih * p->iw;
+    s->macs = (double)p->n * p->oc * p->kh * p->kw * (p->ic / p->groups) * p->ih * p->iw;
+    if (p->kd > 0) s->macs *= (double)p->id * p->kd;
     return ERR_OK;
 }
 

@@ -1,5 +1,6 @@
 // Matrix products with constant or computed right operand, attention, GRU and LSTM.
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compile/bind/bind.h"
@@ -244,19 +245,35 @@ typedef struct RnnStep {
     const float  *packed;
 } RnnStep;
 
+// Lengths are untrusted: one that the sequences do not have fails the run.
+static bool sequence_lengths_fit(const StepCall *c, const GatedRnn *r) {
+    for (uint32_t i = 0; r->lens != NULL && i < r->shape.batch; i++) {
+        if (r->lens[i] >= 0 && (uint32_t)r->lens[i] <= r->shape.steps) continue;
+        if (c->part.index == 0) {
+            Err e = err_set(ERR_INVALID, "sequence length %d is outside 0..%u", r->lens[i],
+                            r->shape.steps);
+            c->mem->failed = op_failed(c->step->node, e);
+            (void)snprintf(c->mem->why, sizeof c->mem->why, "%s", err_why());
+        }
+        return false;
+    }
+    return true;
+}
+
 static void rnn_step_run(const StepCall *c) {
     const RnnStep *s = c->step->spec;
     const Operand *in = c->step->in, *out = c->step->out;
     GatedRnn       r = {.shape = s->shape,
                         .version = *c->version,
                         .packed = s->packed,
-                        .x = operand_at(&in[0], c->mem),
-                        .h0 = operand_at(&in[1], c->mem),
-                        .c0 = operand_at(&in[2], c->mem),
+                        .x = operand_at(&in[RNN_X], c->mem),
+                        .lens = operand_at(&in[RNN_LENS], c->mem),
+                        .h0 = operand_at(&in[RNN_H0], c->mem),
+                        .c0 = operand_at(&in[RNN_C0], c->mem),
                         .y = operand_at(&out[0], c->mem),
                         .yh = operand_at(&out[1], c->mem),
                         .yc = operand_at(&out[2], c->mem)};
-    c->step->isa->gated_rnn(&r, c->part);
+    if (c->slice > 0 || sequence_lengths_fit(c, &r)) c->step->isa->gated_rnn(&r, c->part);
 }
 
 static uint32_t rnn_step_tasks(const Step *s, const Version *v) {
@@ -281,7 +298,8 @@ static const StepKind rnn_kind = {.name = "rnn",
                                   .tasks = rnn_step_tasks,
                                   .scratch = rnn_step_scratch,
                                   .versions = rnn_step_versions,
-                                  .traffic = rnn_step_traffic};
+                                  .traffic = rnn_step_traffic,
+                                  .checks_inputs = true};
 
 static PackKey rnn_pack_key(const Binder *b, const RnnSpec *spec) {
     const GatedRnnShape   *s = &spec->shape;

@@ -288,6 +288,7 @@ Err bind_quantize(Binder *b, const IrLayer *l, Step *s) {
         own->args.channels = im.c;
         own->args.pixels = (size_t)im.pixels;
         own->args.pitch = int8_pitch(im.c, b->ir->lanes);
+        own->args.blocked = b->ir->values[l->in[0]].layout == LAYOUT_BLOCKED;
     }
     s->kind = &quantize_kind;
     s->spec = own;
@@ -314,6 +315,12 @@ Err bind_dequantize(Binder *b, const IrLayer *l, Step *s) {
     TRY(bind_alloc(b, sizeof *own, &own));
     own->count = (size_t)tensor_count(ir_type(b->ir, l->in[0]));
     own->from = *(const ByteScale *)l->spec;
+    if (b->ir->values[l->out[0]].layout == LAYOUT_BLOCKED) {
+        ImageDims im = layout_image_dims(ir_type(b->ir, l->in[0]));
+        own->n = im.n;
+        own->pixels = (size_t)im.pixels;
+        own->pitch = int8_pitch(im.c, b->ir->lanes);
+    }
     s->kind = &dequantize_kind;
     s->spec = own;
     return ERR_OK;

@@ -415,14 +415,23 @@ static void round_in_place(Ir *ir) {
     }
 }
 
+// The image is quantised to pixels, or computed from images that are.
+static void make_pixels(const Ir *ir, uint32_t value, uint32_t depth) {
+    const IrLayer *q = ir_producer(ir, value, IR_QUANTIZE);
+    const IrLayer *e = ir_producer(ir, value, IR_BYTE_ELEMENTWISE);
+    if (q != NULL && ir_type(ir, value)->rank >= 3) ((QuantizeSpec *)q->spec)->to_pixels = true;
+    for (uint32_t i = 0; e != NULL && depth > 0 && i < e->n_in; i++)
+        if (e->in[i] != IR_NONE && tensor_same_shape(ir_type(ir, e->in[i]), ir_type(ir, value)))
+            make_pixels(ir, e->in[i], depth - 1);
+}
+
 // Images that kernels over pixels read are quantised to pixels.
 static void quantize_to_pixels(Ir *ir) {
+    enum { DEPTH = 4 };
     for (uint32_t i = 0; i < ir->n_layers; i++) {
         const IrLayer *l = &ir->layers[i];
-        if (l->kind != IR_INT8_CONV && l->kind != IR_INT8_DEPTHWISE && l->kind != IR_INT8_POOL)
-            continue;
-        const IrLayer *q = ir_producer(ir, l->in[0], IR_QUANTIZE);
-        if (q != NULL) ((QuantizeSpec *)q->spec)->to_pixels = true;
+        if (l->kind == IR_INT8_CONV || l->kind == IR_INT8_DEPTHWISE || l->kind == IR_INT8_POOL)
+            make_pixels(ir, l->in[0], DEPTH);
     }
 }
 

@@ -37,7 +37,7 @@ static bool fits_address_range(const ConvShape *s) {
 static bool phases_fit_address_range(const ConvShape *s) {
     double h = ((double)s->oh + (double)s->kh * s->dh) / s->sh + 3;
     double w = ((double)s->ow + (double)s->kw * s->dw) / s->sw + 3;
-    return h * w * (s->ic + 16.0) < 2e9;
+    return h * w * (s->ic + 16.0) * (s->kd > 0 ? s->kd : 1) < 2e9;
 }
 
 // A preceding Pad node that pads images with zeros only: the convolution's window pads itself.
@@ -101,19 +101,10 @@ bool lower_conv_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape
     return conv_sizes(n, x, w, &win, out) && fits_address_range(out);
 }
 
-// A window over three dimensions. One that moves along the first alone has a plane as one row.
-static bool volume_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape *s) {
-    SlidingWindow win;
-    ConvShape     depth = {0};
-    if (sliding_window_read(n, x, w->dims + 2, &win) != ERR_OK || win.rank != 3) return false;
-    bool flat = win.kernel[1] == 1 && win.kernel[2] == 1 && win.in[1] == win.out[1] &&
-                win.in[2] == win.out[2] && win.pad[1] == 0 && win.pad[2] == 0;
-    if (flat) {
-        win.in[1] *= win.in[2];
-        win.out[1] *= win.out[2];
-        win.rank = 2;
-        return conv_sizes(n, x, w, &win, s) && fits_address_range(s);
-    }
+// A window over three dimensions: the first is the depth.
+static bool volume_sizes(const Node *n, const Tensor *x, const Tensor *w, SlidingWindow win,
+                         ConvShape *s) {
+    ConvShape depth = {0};
     win.rank = 1;
     if (!spec_window(&win, &depth)) return false;
     for (int32_t i = 0; i < 2; i++) {
@@ -125,7 +116,22 @@ static bool volume_shape(const Node *n, const Tensor *x, const Tensor *w, ConvSh
     if (!conv_sizes(n, x, w, &win, s)) return false;
     s->id = depth.iw, s->od = depth.ow, s->kd = depth.kw;
     s->sd = depth.sw, s->dd = depth.dw, s->pf = depth.pl;
-    return fits_address_range(s);
+    return true;
+}
+
+// A window over three dimensions. One that moves along the first alone has a plane as one row.
+static bool volume_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape *s) {
+    SlidingWindow win;
+    if (sliding_window_read(n, x, w->dims + 2, &win) != ERR_OK || win.rank != 3) return false;
+    bool flat = win.kernel[1] == 1 && win.kernel[2] == 1 && win.in[1] == win.out[1] &&
+                win.in[2] == win.out[2] && win.pad[1] == 0 && win.pad[2] == 0;
+    if (flat) {
+        win.in[1] *= win.in[2];
+        win.out[1] *= win.out[2];
+        win.rank = 2;
+        return conv_sizes(n, x, w, &win, s) && fits_address_range(s);
+    }
+    return volume_sizes(n, x, w, win, s) && fits_address_range(s);
 }
 
 bool lower_conv(Ir *ir, const Node *n) {
@@ -143,23 +149,25 @@ bool lower_conv(Ir *ir, const Node *n) {
 
 // A transposed convolution's window maps from y to x: input and output sizes swap.
 static void swap_sides(ConvShape *s) {
-    uint32_t h = s->ih, w = s->iw;
-    s->ih = s->oh, s->iw = s->ow;
-    s->oh = h, s->ow = w;
+    uint32_t d = s->id, h = s->ih, w = s->iw;
+    s->id = s->od, s->ih = s->oh, s->iw = s->ow;
+    s->od = d, s->oh = h, s->ow = w;
+}
+
+static bool deconv_shape(const Node *n, const Tensor *x, const Tensor *w, ConvShape *s) {
+    SlidingWindow win;
+    if (sliding_window_read_transposed(n, x, w->dims + 2, &win) != ERR_OK) return false;
+    bool sizes = win.rank == 3 ? volume_sizes(n, x, w, win, s) : conv_sizes(n, x, w, &win, s);
+    if (!sizes || !spec_dim_fits(w->dims[1] * s->groups)) return false;
+    s->oc = (uint32_t)w->dims[1] * s->groups;
+    swap_sides(s);
+    return fits_address_range(s) && phases_fit_address_range(s);
 }
 
 bool lower_deconv(Ir *ir, const Node *n) {
-    SlidingWindow win;
-    ConvSpec      s = {0};
-    const Tensor *w = lower_type(ir, n, 1);
-    if (!constant_weights(ir, n) || attr_int(n, "group", 1) != 1) return false;
-    if (sliding_window_read_transposed(n, lower_type(ir, n, 0), w->dims + 2, &win) != ERR_OK)
-        return false;
-    if (!conv_sizes(n, lower_type(ir, n, 0), w, &win, &s.shape) || !spec_dim_fits(w->dims[1]))
-        return false;
-    s.shape.oc = (uint32_t)w->dims[1];
-    swap_sides(&s.shape);
-    if (!fits_address_range(&s.shape) || !phases_fit_address_range(&s.shape)) return false;
+    ConvSpec s = {0};
+    if (!constant_weights(ir, n)) return false;
+    if (!deconv_shape(n, lower_type(ir, n, 0), lower_type(ir, n, 1), &s.shape)) return false;
     add_conv(ir, n, IR_DECONV, lower_in(ir, n, 0), s);
     return true;
 }
@@ -305,8 +313,7 @@ bool lower_rnn(Ir *ir, const Node *n) {
     RnnSpec       s = {0};
     GatedRnnKind  kind;
     for (uint32_t i = 0; i < n->n_in && i < IN_COUNT; i++) in[i] = lower_type(ir, n, i);
-    if (!lower_is_float(ir, n, 0) || in[IN_LENS] != NULL || !weights_of(ir, n, &s.weights))
-        return false;
+    if (!lower_is_float(ir, n, 0) || !weights_of(ir, n, &s.weights)) return false;
     if (rnn_read(&c, &r) != ERR_OK || !gated_kind(n->op, &r, &kind)) return false;
     if (r.steps > INT32_MAX || r.batch > INT32_MAX) return false;
     s.shape = (GatedRnnShape){.kind = kind,
@@ -323,13 +330,13 @@ bool lower_rnn(Ir *ir, const Node *n) {
                               .clip = r.clip > 0 ? r.clip : INFINITY};
     RnnSpec *own = arena_new(ir->arena, RnnSpec, 1);
     *own = s;
-    uint32_t x = lower_in(ir, n, IN_X), h0 = lower_in(ir, n, IN_H0), c0 = lower_in(ir, n, IN_C0);
     uint32_t out[3];
     for (uint32_t i = 0; i < 3; i++) out[i] = lower_out(ir, n, i);
-    IrLayer *l = ir_layer(ir, IR_RNN, n, 3, 3);
-    l->in[0] = x;
-    l->in[1] = h0;
-    l->in[2] = c0;
+    IrLayer *l = ir_layer(ir, IR_RNN, n, RNN_OPERANDS, 3);
+    l->in[RNN_X] = lower_in(ir, n, IN_X);
+    l->in[RNN_LENS] = lower_in(ir, n, IN_LENS);
+    l->in[RNN_H0] = lower_in(ir, n, IN_H0);
+    l->in[RNN_C0] = lower_in(ir, n, IN_C0);
     for (uint32_t i = 0; i < 3; i++) l->out[i] = out[i];
     l->spec = own;
     return true;

@@ -46,6 +46,19 @@ static bool unary_step(const Node *n, ExprStep *s) {
         ONE(Sqrt, SQRT);
         ONE(Tanh, TANH);
         ONE(MsGelu, GELU);
+        ONE(Sign, SIGN);
+        ONE(Softsign, SOFTSIGN);
+        ONE(Sin, SIN);
+        ONE(Cos, COS);
+        ONE(Tan, TAN);
+        ONE(Asin, ASIN);
+        ONE(Acos, ACOS);
+        ONE(Atan, ATAN);
+        ONE(Sinh, SINH);
+        ONE(Cosh, COSH);
+        ONE(Asinh, ASINH);
+        ONE(Acosh, ACOSH);
+        ONE(Atanh, ATANH);
 #undef ONE
     case OP_Relu: *s = (ExprStep){.op = EWISE_CLIP, .p = 0, .q = INFINITY}; return true;
     case OP_Elu: *s = (ExprStep){.op = EWISE_ELU, .p = attr_float(n, "alpha", 1.0f)}; return true;
@@ -57,6 +70,14 @@ static bool unary_step(const Node *n, ExprStep *s) {
         return true;
     case OP_LeakyRelu:
         *s = (ExprStep){.op = EWISE_LEAKY, .p = attr_float(n, "alpha", 0.01f)};
+        return true;
+    case OP_Celu: *s = (ExprStep){.op = EWISE_CELU, .p = attr_float(n, "alpha", 1)}; return true;
+    case OP_ThresholdedRelu:
+        *s = (ExprStep){.op = EWISE_ABOVE, .p = attr_float(n, "alpha", 1)};
+        return true;
+    case OP_Shrink:
+        *s = (ExprStep){
+            .op = EWISE_SHRINK, .p = attr_float(n, "lambd", 0.5f), .q = attr_float(n, "bias", 0)};
         return true;
     case OP_HardSigmoid:
         *s = (ExprStep){.op = EWISE_HSIGMOID,
@@ -77,6 +98,17 @@ static bool unary_step(const Node *n, ExprStep *s) {
 bool lower_unary(Ir *ir, const Node *n) {
     ExprStep s = {0};
     return lower_is_float(ir, n, 0) && unary_step(n, &s) && add_unary(ir, n, s);
+}
+
+// x * sigmoid(alpha * x).
+bool lower_swish(Ir *ir, const Node *n) {
+    Expr  e = {.n_args = 1, .args = {lower_in(ir, n, 0)}};
+    float alpha = attr_float(n, "alpha", n->op == OP_MsQuickGelu ? 1.702f : 1);
+    if (!lower_is_float(ir, n, 0)) return false;
+    expr_step(&e, (ExprStep){.op = EWISE_AFFINE, .a = EXPR_ARG(0), .p = alpha});
+    expr_step(&e, (ExprStep){.op = EWISE_SIGMOID, .a = 0});
+    expr_step(&e, (ExprStep){.op = EWISE_MUL, .a = EXPR_ARG(0), .b = 1});
+    return add_elementwise(ir, n, &e);
 }
 
 // A bound of Clip: an attribute before operator set 11, then an input. False: not constant.

@@ -48,13 +48,40 @@ Err ref_gather(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) 
     return ERR_OK;
 }
 
+// The rows of indices along their last dimension. Index v of element j of row rows.at selects
+// element rows.off[0] + j * step + v * along.
+typedef struct IndexRows {
+    NdIter  rows;
+    int64_t n, step, along;
+} IndexRows;
+
+static IndexRows index_rows(const Tensor *indices, const Tensor *of, int32_t axis) {
+    Tensor    first = *indices;
+    IndexRows r = {.n = 1};
+    if (first.rank > 0) {
+        r.n = first.dims[first.rank - 1];
+        r.step = axis != first.rank - 1;
+        first.dims[first.rank - 1] = r.n > 0;
+    }
+    r.rows = nd_iter_along(&first, of, axis, &r.along);
+    return r;
+}
+
 Err ref_gather_elements(const Tensor *x, const Tensor *indices, int32_t axis, Tensor *y) {
-    int64_t along = 0, size = (int64_t)dtype_size(x->dtype);
-    for (NdIter w = nd_iter_along(indices, x, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
-        int64_t at = 0;
-        TRY(index_at(indices, w.at, x->dims[axis], &at));
-        memcpy((char *)y->data + w.at * size,
-               (const char *)x->data + (w.off[0] + at * along) * size, (size_t)size);
+    int64_t   size = (int64_t)dtype_size(x->dtype);
+    IndexRows r = index_rows(indices, x, axis);
+    for (; nd_iter_more(&r.rows); nd_iter_next(&r.rows)) {
+        char       *to = (char *)y->data + r.rows.at * r.n * size;
+        const char *from = (const char *)x->data + r.rows.off[0] * size;
+        WORK_EACH (j, r.n) {
+            int64_t at = 0;
+            TRY(index_at(indices, r.rows.at * r.n + j, x->dims[axis], &at));
+            const char *element = from + (j * r.step + at * r.along) * size;
+            if (size == 4)
+                memcpy(to + j * 4, element, 4);
+            else
+                memcpy(to + j * size, element, (size_t)size);
+        }
     }
     return ERR_OK;
 }
@@ -124,6 +151,10 @@ static CombineFn *combine_of(DType t) {
 
 static void combine(RefScatter how, DType t, void *y, const void *u, int64_t n) {
     size_t size = dtype_size(t);
+    if (how == REF_SCATTER_ADD && t == DT_F32) {
+        WORK_EACH (i, n) ((float *)y)[i] += ((const float *)u)[i];
+        return;
+    }
     if (how == REF_SCATTER_SET) {
         if (n > 0) memcpy(y, u, (size_t)n * size);
         return;
@@ -136,12 +167,16 @@ static void combine(RefScatter how, DType t, void *y, const void *u, int64_t n) 
 
 Err ref_scatter_elements(RefScatter how, const Tensor *indices, const Tensor *updates, int32_t axis,
                          Tensor *y) {
-    int64_t along = 0, size = (int64_t)dtype_size(y->dtype);
-    for (NdIter w = nd_iter_along(indices, y, axis, &along); nd_iter_more(&w); nd_iter_next(&w)) {
-        int64_t at = 0;
-        TRY(index_at(indices, w.at, y->dims[axis], &at));
-        combine(how, y->dtype, (char *)y->data + (w.off[0] + at * along) * size,
-                (const char *)updates->data + w.at * size, 1);
+    int64_t   size = (int64_t)dtype_size(y->dtype);
+    IndexRows r = index_rows(indices, y, axis);
+    for (; nd_iter_more(&r.rows); nd_iter_next(&r.rows)) {
+        const char *from = (const char *)updates->data + r.rows.at * r.n * size;
+        char       *to = (char *)y->data + r.rows.off[0] * size;
+        WORK_EACH (j, r.n) {
+            int64_t at = 0;
+            TRY(index_at(indices, r.rows.at * r.n + j, y->dims[axis], &at));
+            combine(how, y->dtype, to + (j * r.step + at * r.along) * size, from + j * size, 1);
+        }
     }
     return ERR_OK;
 }

@@ -192,6 +192,44 @@ static int compare_keys(int64_t a, int64_t b, const void *keys) {
     return (key[a] > key[b]) - (key[a] < key[b]);
 }
 
+// As tensor_sort_key orders them.
+static uint64_t float_sort_key(float v) {
+    uint32_t bits;
+    if (v != v) return UINT64_MAX;
+    v += 0.0f;  // -0 becomes 0
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+// Keys of n elements, `apart` from each other; the first in order has the smallest.
+static void sort_keys(const Tensor *x, int64_t first, int64_t apart, int64_t n, bool largest,
+                      uint64_t *key) {
+    const float *at = x->dtype == DT_F32 ? (const float *)x->data + first : NULL;
+    WORK_EACH (j, n) {
+        key[j] = at != NULL ? float_sort_key(at[j * apart]) : tensor_sort_key(x, first + j * apart);
+        if (largest) key[j] = ~key[j];
+    }
+}
+
+// Writes the k first of n keys to order, which has room for n, sorted; of equal ones the earlier.
+// Candidates are collected and, when there are twice too many, sorted and cut to k.
+static void choose_first(const uint64_t *key, int64_t n, int64_t k, int64_t *order,
+                         int64_t *spare) {
+    int64_t  room = n / 2 - 32 > k ? 2 * k + 64 : n, count = 0;
+    uint64_t limit = UINT64_MAX;
+    bool     cut = false;
+    WORK_EACH (j, n) {
+        if (cut && key[j] >= limit) continue;
+        order[count++] = j;
+        if (count < room || room == n) continue;
+        merge_sort(order, spare, count, compare_keys, key);
+        count = k;
+        cut = true;
+        limit = key[order[k - 1]];
+    }
+    merge_sort(order, spare, count, compare_keys, key);
+}
+
 Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor *values,
              Tensor *indices) {
     int64_t n = x->dims[axis], k = values->dims[axis], outer = 1, inner = 1;
@@ -203,14 +241,12 @@ Err ref_topk(const Tensor *x, int32_t axis, bool largest, Arena *scratch, Tensor
     int64_t  *spare = arena_try_new(scratch, int64_t, (size_t)n);
     if (key == NULL || order == NULL || spare == NULL)
         return err_set(ERR_LIMIT, "top-k: no memory to sort %lld elements", (long long)n);
+    if (k == 0) return ERR_OK;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner && !work_stopped(); i++) {
-            WORK_EACH (j, n) {
-                key[j] = tensor_sort_key(x, (o * n + j) * inner + i);
-                if (largest) key[j] = ~key[j];
-                order[j] = j;
-            }
-            merge_sort(order, spare, n, compare_keys, key);
+            sort_keys(x, o * n * inner + i, inner, n, largest, key);
+            choose_first(key, n, k, order, spare);
+            if (work_stopped()) break;  // order is unfinished
             WORK_EACH (j, k) {
                 int64_t to = (o * k + j) * inner + i, from = (o * n + order[j]) * inner + i;
                 memcpy((char *)values->data + to * size, (const char *)x->data + from * size,

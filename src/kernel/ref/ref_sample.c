@@ -93,17 +93,65 @@ static RefTaps taps_at(const RefGridSample *p, double x, int64_t size) {
     return t;
 }
 
+// The pixels that a position reads, the same ones of every channel.
+enum { PIXELS_MAX = 4 * 4 * 4, PIXELS_RANK = 3 };
+
+typedef struct Pixels {
+    int32_t n;
+    int64_t at[PIXELS_MAX];
+    double  weight[PIXELS_MAX];
+} Pixels;
+
+// In the order in which ref_sample_sum reads them.
+static void pixels_of(int32_t rank, const int64_t *dims, const RefTaps *taps, Pixels *out) {
+    int64_t size[REF_WINDOW_MAX], k[REF_WINDOW_MAX] = {0};
+    out->n = 0;
+    for (int32_t d = 0; d < rank; d++) size[d] = taps[d].n;
+    do {
+        int64_t at = 0;
+        double  weight = 1;
+        for (int32_t d = 0; d < rank && weight != 0; d++) {
+            int64_t i = taps[d].at[k[d]];
+            weight = i < 0 ? 0 : weight * taps[d].weight[k[d]];
+            at = at * dims[d] + (i < 0 ? 0 : i);
+        }
+        if (weight == 0) continue;
+        out->at[out->n] = at;
+        out->weight[out->n++] = weight;
+    } while (ref_window_next(rank, size, k));
+}
+
+// One position of all channels of float32 images: x and y are their first elements.
+static void sample_floats(const Pixels *p, const float *x, int64_t pixels, float *y,
+                          int64_t positions, int64_t channels) {
+    WORK_EACH (c, channels) {
+        double sum = 0;
+        for (int32_t k = 0; k < p->n; k++) sum += p->weight[k] * (double)x[c * pixels + p->at[k]];
+        y[c * positions] = (float)sum;
+    }
+}
+
 void ref_grid_sample(const RefGridSample *p, const Tensor *x, const Tensor *grid, Tensor *y) {
     int32_t rank = x->rank - 2;
-    int64_t positions = 1, channels = x->dims[1];
+    int64_t positions = 1, channels = x->dims[1], pixels = 1;
+    bool    floats = x->dtype == DT_F32 && rank <= PIXELS_RANK;
     for (int32_t d = 0; d < rank; d++) positions *= y->dims[d + 2];
+    for (int32_t d = 0; d < rank; d++) pixels *= x->dims[d + 2];
     for (int64_t i = 0; i < x->dims[0] * positions && !work_stopped(); i++) {
         RefTaps taps[REF_WINDOW_MAX];
         for (int32_t d = 0; d < rank; d++) {
             int64_t size = x->dims[d + 2];
             taps[d] = taps_at(p, denormalize(p, grid, (i + 1) * rank - 1 - d, size), size);
         }
-        for (int64_t c = 0; c < channels && !work_stopped(); c++) {
+        if (floats) {
+            Pixels  all;
+            int64_t image = i / positions * channels;
+            pixels_of(rank, x->dims + 2, taps, &all);
+            sample_floats(&all, (const float *)x->data + image * pixels, pixels,
+                          (float *)y->data + image * positions + i % positions, positions,
+                          channels);
+        }
+        for (int64_t c = 0; c < channels && !floats && !work_stopped(); c++) {
             int64_t plane = i / positions * channels + c;
             tensor_set(y, plane * positions + i % positions,
                        ref_sample_sum(x, plane, rank, x->dims + 2, taps));

@@ -98,6 +98,36 @@ VEC_INLINE Vf quantise(Vf x, const ElementwiseStep *s) {
     return (vf_clamp(q, s->lo, s->hi) - s->q) * s->p;
 }
 
+// x = quarter * pi / 2 + r: sin(r) and cos(r) are polynomials. Terms of pi / 2 whose products with
+// quarter are exact keep r accurate up to this size of x.
+enum { SINE_MOST = 8192 };
+
+VEC_INLINE Vf quarter_sine(Vf x, int32_t quarters) {
+    const Vf quarter = vf_rint(x * 0x1.45f306p-1f);
+    const Vf r = ((x - quarter * 0x1.92p0f) - quarter * 0x1.fb4p-12f) - quarter * 0x1.4442d2p-24f;
+    const Vf t = r * r;
+    const Vf s = ((t * -1.95152959e-4f + 8.33216087e-3f) * t + -1.66666546e-1f) * t * r + r;
+    const Vf rest = ((t * 2.44331571e-5f + -1.38873163e-3f) * t + 4.16666457e-2f) * t;
+    const Vf c = (rest + -0.5f) * t + 1.0f;
+    const Vi turn = __builtin_convertvector(quarter, Vi) + quarters;
+    const Vf y = vf_choose(-(turn & 1), c, s);
+    return vf_choose(-(turn >> 1 & 1), -y, y);
+}
+
+VEC_INLINE Vf sine(Vf x) {
+    const Vi small = (Vi)(vf_abs(x) <= (float)SINE_MOST);
+    Vf       y = quarter_sine((Vf)((Vi)x & small), 0);
+    if (vf_sum(vf_choose(small, vf_set(0), vf_set(1))) > 0) VEC_EACH_LANE(y, sinf(x[lane]));
+    return y;
+}
+
+VEC_INLINE Vf cosine(Vf x) {
+    const Vi small = (Vi)(vf_abs(x) <= (float)SINE_MOST);
+    Vf       y = quarter_sine((Vf)((Vi)x & small), 1);
+    if (vf_sum(vf_choose(small, vf_set(0), vf_set(1))) > 0) VEC_EACH_LANE(y, cosf(x[lane]));
+    return y;
+}
+
 STEP2(ADD, u + v)
 STEP2(SUB, u - v)
 STEP2(MUL, u *v)
@@ -143,8 +173,8 @@ STEP(ROUND, vf_rint(u))
 STEP(F16, vf_round_f16(u))
 STEP(BF16, vf_round_bf16(u))
 STEP(QDQ, quantise(u, s))
-STEP_CALL(SIN, sinf(u))
-STEP_CALL(COS, cosf(u))
+STEP(SIN, sine(u))
+STEP(COS, cosine(u))
 STEP_CALL(TAN, tanf(u))
 STEP_CALL(ASIN, asinf(u))
 STEP_CALL(ACOS, acosf(u))

@@ -59,6 +59,16 @@ static void quantize_pixels(const Quantize *q, const float *x, size_t from, size
     }
 }
 
+// x is blocked: a vector has neighbouring channels of a pixel.
+static void quantize_blocks(const Quantize *q, const float *x, size_t from, size_t to, uint8_t *y) {
+    const ToBytes t = to_bytes(&q->to);
+    for (uint32_t c = 0; c < q->channels; c += VEC_LANES, x += q->pixels * VEC_LANES) {
+        const uint32_t n = q->channels - c < VEC_LANES ? q->channels - c : VEC_LANES;
+        for (size_t p = from; p < to; p++)
+            vi_store_bytes(y + p * q->pitch + c, quantized(&t, vf_load(x + p * VEC_LANES)), n);
+    }
+}
+
 void VEC(quantize)(const Quantize *q, Part part) {
     uint32_t tasks = quantize_tasks(q), begin, end;
     part_range(part, tasks, &begin, &end);
@@ -71,9 +81,12 @@ void VEC(quantize)(const Quantize *q, Part part) {
     const uint32_t each = tasks / q->n;
     for (uint32_t i = begin; i < end; i++) {
         const size_t from = q->pixels * (i % each) / each, to = q->pixels * (i % each + 1) / each;
-        const float *x = q->x + (size_t)(i / each) * q->channels * q->pixels;
+        const size_t channels = q->blocked ? round_up(q->channels, VEC_LANES) : q->channels;
+        const float *x = q->x + (size_t)(i / each) * channels * q->pixels;
         uint8_t     *y = q->y + (size_t)(i / each) * q->pitch * q->pixels;
-        if (q->channels <= INT8_QUAD && q->pitch == INT8_QUAD)
+        if (q->blocked)
+            quantize_blocks(q, x, from, to, y);
+        else if (q->channels <= INT8_QUAD && q->pitch == INT8_QUAD)
             quantize_four(q, x, from, to, y);
         else
             quantize_pixels(q, x, from, to, y);
@@ -97,9 +110,28 @@ static void dequantize_span(const ByteScale *s, const uint8_t *x, size_t n, floa
     vf_store_some(y + i, vi_to_float(centred(x + i, some, s->is_signed, zero)) * scale, some);
 }
 
+// From pixels to blocks: a vector has neighbouring channels of a pixel.
+static void dequantize_blocks(const Dequantize *d, const uint8_t *x, size_t from, size_t to,
+                              float *y) {
+    const Vf scale = vf_set(d->from.scale);
+    const Vi zero = vi_set(d->from.zero);
+    for (uint32_t c = 0; c < d->pitch; c += VEC_LANES, y += d->pixels * VEC_LANES)
+        for (size_t p = from; p < to; p++) {
+            const Vi q = centred(x + p * d->pitch + c, VEC_LANES, d->from.is_signed, zero);
+            vf_store(y + p * VEC_LANES, vi_to_float(q) * scale);
+        }
+}
+
 void VEC(dequantize)(const Dequantize *d, Part part) {
-    uint32_t begin, end;
-    part_range(part, dequantize_tasks(d), &begin, &end);
+    uint32_t tasks = dequantize_tasks(d), begin, end;
+    part_range(part, tasks, &begin, &end);
+    for (uint32_t i = begin; d->pixels > 0 && i < end; i++) {
+        const uint32_t each = tasks / d->n;
+        const size_t   image = (size_t)(i / each) * d->pitch * d->pixels;
+        dequantize_blocks(d, d->x + image, d->pixels * (i % each) / each,
+                          d->pixels * (i % each + 1) / each, d->y + image);
+    }
+    if (d->pixels > 0) return;
     const size_t from = (size_t)begin * QUANTIZE_PIECE, to = (size_t)end * QUANTIZE_PIECE;
     const size_t stop = to < d->count ? to : d->count;
     if (from < stop) dequantize_span(&d->from, d->x + from, stop - from, d->y + from);

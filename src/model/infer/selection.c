@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/tensor.h"
 #include "base/text.h"
 #include "base/merge_sort.h"
@@ -128,35 +129,54 @@ static Box box_at(const float *p, bool centred) {
     return (Box){fmin(a, c), fmin(b, d), fmax(a, c), fmax(b, d)};
 }
 
+static double lower(double a, double b) { return a < b ? a : b; }
+static double upper(double a, double b) { return a > b ? a : b; }
+
 static bool overlaps(Box a, Box b, double limit) {
-    double h = fmin(a.y1, b.y1) - fmax(a.y0, b.y0), w = fmin(a.x1, b.x1) - fmax(a.x0, b.x0);
+    double h = lower(a.y1, b.y1) - upper(a.y0, b.y0), w = lower(a.x1, b.x1) - upper(a.x0, b.x0);
     double area_a = (a.y1 - a.y0) * (a.x1 - a.x0), area_b = (b.y1 - b.y0) * (b.x1 - b.x0);
     if (!(h > 0 && w > 0 && area_a > 0 && area_b > 0)) return false;
     return h * w / (area_a + area_b - h * w) > limit;
 }
 
-static int better(int64_t a, int64_t b, const void *scores) {
-    const float *score = scores;
-    return (score[a] < score[b]) - (score[a] > score[b]);
+// Orders as the number does, from its largest value to the smallest. It is not NaN.
+static int64_t descending_key(float score) {
+    int32_t bits;
+    score += 0.0f;  // -0 becomes 0
+    memcpy(&bits, &score, sizeof bits);
+    return -(int64_t)(bits < 0 ? INT32_MIN - (int64_t)bits : bits);
+}
+
+// Boxes of one class that no better one suppresses.
+typedef struct Kept {
+    Heap ranked;  // candidates that are still to be looked at
+    Box *boxes;   // [most]
+} Kept;
+
+static void rank_candidates(const Limits *l, const float *scores, int64_t n, Heap *ranked) {
+    ranked->n = 0;
+    WORK_EACH (i, n)
+        if ((double)scores[i] > l->score)
+            ranked->items[ranked->n++] =
+                (HeapItem){descending_key(scores[i]), (uint32_t)i, (uint32_t)i};
+    heap_build(ranked);
 }
 
 // Selects the boxes of one class, by descending score, as triples at out; returns their number.
-static int64_t select_class(const Limits *l, const float *boxes, const float *scores, int64_t n,
-                            int64_t *ranked, int64_t *spare, const int64_t *batch_class,
-                            int64_t *out) {
-    int64_t candidates = 0, kept = 0;
-    WORK_EACH (i, n)
-        if ((double)scores[i] > l->score) ranked[candidates++] = i;
-    merge_sort(ranked, spare, candidates, better, scores);
-    for (int64_t i = 0; i < candidates && kept < l->most && !work_stopped(); i++) {
-        Box  box = box_at(boxes + 4 * ranked[i], l->centred);
-        bool clear = true;
-        for (int64_t k = 0; k < kept && clear && !work_stopped(); k++)
-            clear = !overlaps(box, box_at(boxes + 4 * out[3 * k + 2], l->centred), l->overlap);
+static int64_t select_class(const Limits *l, const float *boxes, Kept *k,
+                            const int64_t *batch_class, int64_t *out) {
+    int64_t kept = 0;
+    while (!heap_empty(&k->ranked) && kept < l->most && !work_stopped()) {
+        uint32_t id = heap_pop(&k->ranked).id;
+        Box      box = box_at(boxes + 4 * (size_t)id, l->centred);
+        bool     clear = true;
+        for (int64_t i = 0; i < kept && clear && !work_stopped(); i++)
+            clear = !overlaps(box, k->boxes[i], l->overlap);
         if (!clear) continue;
+        k->boxes[kept] = box;
         out[3 * kept] = batch_class[0];
         out[3 * kept + 1] = batch_class[1];
-        out[3 * kept + 2] = ranked[i];
+        out[3 * kept + 2] = id;
         kept++;
     }
     return kept;
@@ -177,17 +197,20 @@ Err selection_nms(const OpCall *c, Selection *s) {
     Limits        l = limits_of(c);
     if (l.most > n) l.most = n;
     if (l.most < 0) l.most = 0;
-    int64_t *ranked = arena_try_new(c->scratch, int64_t, (size_t)n);
-    int64_t *spare = arena_try_new(c->scratch, int64_t, (size_t)n);
+    if (n > UINT32_MAX) return err_set(ERR_LIMIT, "too many boxes");
+    Kept k = {.ranked = {.items = arena_try_new(c->scratch, HeapItem, (size_t)n),
+                         .capacity = (uint32_t)n},
+              .boxes = arena_try_new(c->scratch, Box, (size_t)l.most)};
     *s = (Selection){.at = arena_try(c->scratch, (size_t)(boxes->dims[0] * classes * l.most),
                                      3 * sizeof *s->at, sizeof *s->at)};
-    if (ranked == NULL || spare == NULL || s->at == NULL)
+    if (k.ranked.items == NULL || k.boxes == NULL || s->at == NULL)
         return err_set(ERR_LIMIT, "out of memory for the boxes");
     for (int64_t b = 0; b < boxes->dims[0] && !work_stopped(); b++)
-        for (int64_t k = 0; k < classes && !work_stopped(); k++)
-            s->n += select_class(&l, (const float *)boxes->data + b * n * 4,
-                                 (const float *)scores->data + (b * classes + k) * n, n, ranked,
-                                 spare, (int64_t[]){b, k}, s->at + 3 * s->n);
+        for (int64_t i = 0; i < classes && !work_stopped(); i++) {
+            rank_candidates(&l, (const float *)scores->data + (b * classes + i) * n, n, &k.ranked);
+            s->n += select_class(&l, (const float *)boxes->data + b * n * 4, &k, (int64_t[]){b, i},
+                                 s->at + 3 * s->n);
+        }
     return work_stop_check();
 }
 
