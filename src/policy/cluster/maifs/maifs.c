@@ -87,6 +87,10 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     to->each = (requests + 1) * OFFER_EACH;
     to->measured = carve(from, MaifsMeasured, s->n_slots);
     to->probes = carve(from, MaifsProbe, s->n_slots);
+    to->stances = carve(from, Stance, s->n_servers);
+    to->scene = carve(from, float, (size_t)s->n_servers *STANCE_FEATURES);
+    to->stance_hidden = carve(from, float, (size_t)s->n_servers *STANCE_HIDDEN);
+    to->stance_logits = carve(from, float, (size_t)s->n_servers *STANCES);
     to->min_level = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
@@ -123,7 +127,8 @@ static Err load(const ClusterSetup *s, const void *settings, Arena *a, const voi
     MaifsLoaded         *l = arena_new(a, MaifsLoaded, 1);
     *loaded = l;
     TRY(check_words(cfg));
-    return maifs_weights_load(cfg->weights, a, l);
+    TRY(maifs_weights_load(cfg->weights, a, l));
+    return maifs_stance_load(cfg->stance, a, l);
 }
 
 static size_t size(const ClusterSetup *s, const void *settings) {
@@ -304,5 +309,17 @@ Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out) {
                        "'cotenant cluster train'",
                        what, w.params.n, maifs_net_params(&n));
     out->w = w.params.at;
+    return ERR_OK;
+}
+
+Err maifs_stance_load(const char *what, Arena *a, MaifsLoaded *out) {
+    WeightsFile w;
+    out->stance = NULL;
+    if (strcmp(what, "none") == 0) return ERR_OK;
+    TRY(embedded_weights_load(what, "stance", "cluster", STANCE_FACTS, a, &w));
+    if (w.params.n != STANCE_PARAMS)
+        return err_set(ERR_INVALID, "weights of stances %s: %zu numbers, their network has %d",
+                       what, w.params.n, STANCE_PARAMS);
+    out->stance = w.params.at;
     return ERR_OK;
 }

@@ -12,9 +12,12 @@
 #include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/maifs_net.h"
 #include "policy/cluster/maifs/offer.h"
+#include "policy/cluster/maifs/stance.h"
 
 #define MAIFS_SETTINGS(X)                                                                          \
     X(weights, string, "", 0, 4096, "weights file; empty: the shipped ones, none: rules instead")  \
+    X(stance, string, "none", 0, 4096,                                                             \
+      "weights file of stances; empty: the shipped ones, or none")                                 \
     X(attention, bool, true, 0, 1, "agents exchange observations")                                 \
     X(coordination, string, "auction", 1, 16, "how servers agree: a word of coord_kind.def")       \
     X(epoch_s, int, 0, 0, 1000000, "0: rounds at every event; else one every that many seconds")   \
@@ -64,8 +67,15 @@ typedef struct MaifsExplored {  // the offer an exploring agent took, and the on
     OfferSample took, liked;
 } MaifsExplored;
 
+typedef struct StanceForced {  // training: all agents take a row in that time
+    TimeNs   from, until;
+    uint32_t row;
+} StanceForced;
+
 typedef struct MaifsLoaded {
-    const float *w;          // of the default network; NULL: rules instead
+    const float *w;       // of the default network; NULL: rules instead
+    const float *stance;  // of the stances' network; NULL: the usual one
+    StanceForced forced;
     float        epsilon;    // training: probability that an agent explores
     bool         record;     // training: offers taken while exploring are kept
     bool         recompute;  // tests: nothing is kept from one round to the next
@@ -104,11 +114,14 @@ typedef struct Maifs {
     MaifsNet             net;
     OfferContext         offering;
     UtilityParams        params;
-    TaskUtility         *utilities;  // [n_slots]
-    ServerPlan          *plans;      // [n_servers]
-    uint8_t             *outcome;    // [n_slots] in this plan
-    MaifsMeasured       *measured;   // [n_slots]
-    MaifsProbe          *probes;     // [n_slots]
+    TaskUtility         *utilities;                      // [n_slots]
+    ServerPlan          *plans;                          // [n_servers]
+    uint8_t             *outcome;                        // [n_slots] in this plan
+    MaifsMeasured       *measured;                       // [n_slots]
+    MaifsProbe          *probes;                         // [n_slots]
+    Stance              *stances;                        // [n_servers]
+    float               *scene;                          // [n_servers][STANCE_FEATURES]
+    float               *stance_hidden, *stance_logits;  // [n_servers] rows
     TimeNs               look_at;    // time of a decision that ends a probe; 0: none
     uint8_t             *min_level;  // [n_slots] lowest level among a gang's slices
     uint32_t            *evicted, n_evicted;
@@ -185,6 +198,9 @@ bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its s
 float maifs_relief(const Maifs *m, const ServerPlan *plan,
                    const Resident *x);  // utility that those beside x gain without it
 
+void maifs_take_stances(Maifs *m);
+void maifs_hold(Maifs *m, uint32_t server);  // lowers payoffs where GPUs are held for a gang
+
 void     maifs_probe(Maifs *m);                        // begins and ends probes
 bool     maifs_probes(const Maifs *m, uint32_t task);  // a probe of it is open
 uint32_t maifs_probe_cores(const Maifs *m, uint32_t task, uint32_t cores_milli);  // in a plan
@@ -214,6 +230,7 @@ static inline size_t maifs_each(const Maifs *m) { return m->each; }
 
 // what: see policy/embedded_weights.h; or "none" for the rules alone.
 MUST_USE Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out);
+MUST_USE Err maifs_stance_load(const char *what, Arena *a, MaifsLoaded *out);  // the same
 
 char *maifs_weights_facts(Arena *a);  // facts that a weights file has to state
 

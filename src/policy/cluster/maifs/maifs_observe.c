@@ -180,6 +180,7 @@ void maifs_observe(Maifs *m, const ClusterView *v) {
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);
     maifs_match_measured(m);
+    maifs_take_stances(m);
     maifs_probe(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) maifs_set_density(m, v->waiting[i]);
     if (m->loaded->w == NULL) return;

@@ -47,12 +47,15 @@ void maifs_offer(Maifs *m, uint32_t server) {
     Offer   *out = m->offers + server * maifs_each(m);
     uint32_t n;
     m->offering.params.evict = !m->migrating && !m->free_only;
+    m->offering.params.evict_margin = (float)m->cfg->evict_margin * m->stances[server].victims;
+    m->offering.params.restart_weight = (float)m->cfg->restart_weight * m->stances[server].victims;
     n = offer_make(&m->offering, &m->plans[server], m->requests, m->n_requests, out);
     if (!m->migrating) n += maifs_gang_offers(m, server, out + n);
     m->n_offers[server] = n;
     m->changed[server] = true;
     if (m->migrating) subtract_stay(m, server);
     price(m, server);
+    maifs_hold(m, server);
 }
 
 static bool explores(Maifs *m) {
@@ -198,8 +201,8 @@ static float stay_at(const Maifs *m, const ServerPlan *plan, uint32_t task) {
 static float stay_of(const Maifs *m, uint32_t task) {
     const TaskUtility *w = &m->utilities[task];
     const ClusterTask *t = &m->view->tasks[task];
-    float sum = w->value * w->restart_s * m->offering.params.restart_weight / w->left_s +
-                m->offering.params.evict_margin * w->value;
+    float              sum = w->value * w->restart_s * (float)m->cfg->restart_weight / w->left_s +
+                (float)m->cfg->evict_margin * w->value;
     for (uint32_t i = 0; i < t->n_slices; i++)
         sum += stay_at(m, &m->plans[t->slices[i].server], task);
     return sum;
@@ -223,7 +226,7 @@ bool maifs_open_moves(Maifs *m) {
             if (x->incoming || x->firm || w->class == CLUSTER_NONE) continue;
             if (x->sliced && !gang_may_move(m, x->task, i)) continue;
             float missing = w->value * (w->levels[w->n_levels - 1].rate - resident_rate(x, w));
-            if (!(missing > m->offering.params.evict_margin * w->value)) continue;
+            if (!(missing > (float)m->cfg->evict_margin * w->value)) continue;
             if (k == most && missing <= m->density[m->window[k - 1]]) continue;
             m->density[x->task] = missing;
             m->stay[x->task] = stay_of(m, x->task);
