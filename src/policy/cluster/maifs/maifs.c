@@ -85,7 +85,6 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
     to->stay = carve(from, float, s->n_slots);
     to->each = (requests + 1) * OFFER_EACH;
-    to->measured = carve(from, MaifsMeasured, s->n_slots);
     to->probes = carve(from, MaifsProbe, s->n_slots);
     to->stances = carve(from, Stance, s->n_servers);
     to->scene = carve(from, float, (size_t)s->n_servers *STANCE_FEATURES);
@@ -147,16 +146,14 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->slices_too = cfg->slices && !fixed && !cfg->two_step;
     m->loaded = loaded != NULL ? loaded : &by_rules;
     m->rng = s->rng;
-    m->params =
-        (UtilityParams){.fixed = fixed,
-                        .critical_boost = m->loaded->w != NULL ? 0 : (float)cfg->critical_boost,
-                        .uncertain_boost = (float)cfg->uncertain_boost,
-                        .critical_gang_power = (float)cfg->critical_gang_power,
-                        .margin = (float)cfg->margin,
-                        .spread = cfg->spread,
-                        .last_alone = cfg->last_alone,
-                        .pace = (float)cfg->pace,
-                        .unknown_left_s = (float)cfg->unknown_left_s};
+    m->params = (UtilityParams){.fixed = fixed,
+                                .uncertain_boost = (float)cfg->uncertain_boost,
+                                .critical_gang_power = (float)cfg->critical_gang_power,
+                                .margin = (float)cfg->margin,
+                                .spread = cfg->spread,
+                                .last_alone = cfg->last_alone,
+                                .pace = (float)cfg->pace,
+                                .unknown_left_s = (float)cfg->unknown_left_s};
     m->offering = (OfferContext){
         .setup = s,
         .utilities = m->utilities,
@@ -183,7 +180,7 @@ static bool next_window(Maifs *m, uint32_t *last) {
         uint32_t t = v->waiting[i], k = m->n_window;
         if (m->outcome[t] != MAIFS_KEPT || (*last != CLUSTER_NONE && !before(m, *last, t)))
             continue;
-        if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
+        if (!m->by_rules && m->row[t] == CLUSTER_NONE) continue;
         ClusterJob as = maifs_job(m, t);
         if (!tenant_quota_fits(&m->tenants, &as)) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;

@@ -18,6 +18,7 @@
     X(weights, string, "", 0, 4096, "weights file; empty: the shipped ones, none: rules instead")  \
     X(stance, string, "none", 0, 4096,                                                             \
       "weights file of stances; empty: the shipped ones, or none")                                 \
+    X(net_exact, bool, true, 0, 1, "rules replace the network where durations are uncertain")      \
     X(attention, bool, true, 0, 1, "agents exchange observations")                                 \
     X(coordination, string, "auction", 1, 16, "how servers agree: a word of coord_kind.def")       \
     X(epoch_s, int, 0, 0, 1000000, "0: rounds at every event; else one every that many seconds")   \
@@ -39,7 +40,6 @@
     X(probing, double, 0.5, 0, 100,                                                                \
       "work that knowing a rate's variance of 1 saves; 0: no probes")                              \
     X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
-    X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
     X(last_alone, bool, true, 0, 1, "what may be stopped no more shares no GPU and is not cut")    \
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
@@ -89,11 +89,6 @@ typedef struct JointClaim {  // all claims on one request
     bool     stale;  // a server changed since its claim
 } JointClaim;
 
-typedef struct MaifsMeasured {  // of a running task, kept while nothing beside it changes
-    uint64_t entry, beside;     // its start; sum over the starts of those on its GPUs
-    float    factor;            // measured over believed rate; 1: not worse than believed
-} MaifsMeasured;
-
 typedef struct MaifsProbe {  // the last one in this slot
     uint64_t job;            // id of its job plus 1
     TimeNs   begin;
@@ -117,7 +112,6 @@ typedef struct Maifs {
     TaskUtility         *utilities;                      // [n_slots]
     ServerPlan          *plans;                          // [n_servers]
     uint8_t             *outcome;                        // [n_slots] in this plan
-    MaifsMeasured       *measured;                       // [n_slots]
     MaifsProbe          *probes;                         // [n_slots]
     Stance              *stances;                        // [n_servers]
     float               *scene;                          // [n_servers][STANCE_FEATURES]
@@ -133,6 +127,7 @@ typedef struct Maifs {
     GpuSplit             split;       // GPUs of elastic tasks
     bool                 free_only;   // offers are without victims
     double               drain_s;     // time the cluster needs for all remaining work
+    bool                 by_rules;    // in this decision
     bool                 ignore_net;  // the network's payoffs do not count
     // Observation of this decision.
     MaifsInput input;
@@ -192,11 +187,7 @@ bool maifs_fit_smaller(Maifs *m, bool fewest);
 void maifs_grow(Maifs *m);
 void maifs_set_density(Maifs *m, uint32_t task);
 
-void  maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
-void  maifs_match_measured(Maifs *m);                 // of all plans, after they are made
-bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its servers
-float maifs_relief(const Maifs *m, const ServerPlan *plan,
-                   const Resident *x);  // utility that those beside x gain without it
+void maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
 
 void maifs_take_stances(Maifs *m);
 void maifs_hold(Maifs *m, uint32_t server);  // lowers payoffs where GPUs are held for a gang
@@ -224,7 +215,7 @@ static inline bool maifs_taken(const Maifs *m, uint32_t task) {
     return m->outcome[task] != MAIFS_KEPT;
 }
 
-static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->ignore_net; }
+static inline bool maifs_has_net(const Maifs *m) { return !m->by_rules && !m->ignore_net; }
 
 static inline size_t maifs_each(const Maifs *m) { return m->each; }
 

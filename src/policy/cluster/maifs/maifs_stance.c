@@ -76,7 +76,7 @@ void maifs_take_stances(Maifs *m) {
         m->stances[i] =
             learned ? stance_mean(m->stance_logits + (size_t)i * STANCES) : stance_usual();
         if (is_forced(m)) m->stances[i] = stance_row(m->loaded->forced.row);
-        m->plans[i].sharpness = m->stances[i].levels;
+        m->plans[i].tilt = m->stances[i].levels - 1;
     }
 }
 

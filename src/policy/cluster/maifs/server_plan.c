@@ -127,7 +127,7 @@ void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
     const ServerState   *now = &v->servers[server];
     plan->server = server;
     plan->n = 0;
-    plan->sharpness = 1;
+    plan->tilt = 0;
     plan->gpus = x->gpus;
     plan->cores_milli = x->cores_milli;
     plan->memory_mib = x->memory_mib;
@@ -156,8 +156,7 @@ static void add_steps(const ServerPlan *plan, uint32_t resident, const TaskUtili
     uint32_t        n = task_utility_units(w, g->gpus);
     float           value = w->value * g->rate_factor * resident_fraction(g, w);
     float           sharp = 1;
-    if (plan->sharpness != 1 && value > 0)
-        sharp = repro_exp((plan->sharpness - 1) * repro_log(value));
+    if (plan->tilt != 0 && value > 0) sharp = repro_exp(plan->tilt * repro_log(value));
     for (uint32_t r = 1; r < w->n_levels && r <= g->cap; r++) {
         LevelStep s = {.utility = value * (w->levels[r].rate - w->levels[r - 1].rate),
                        .cores_milli = n * (w->levels[r].cores_milli - w->levels[r - 1].cores_milli),
