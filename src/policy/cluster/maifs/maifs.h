@@ -32,7 +32,7 @@
     X(evict_margin, double, 0.1, 0, 10, "utility by which a task must exceed its victims")         \
     X(restart_weight, double, 3, 0, 100, "weight of the victims' restart cost")                    \
     X(critical_boost, double, 4, 0, 8, "rules: exponent of the gain of critical jobs")             \
-    X(uncertain_boost, double, 1, 0, 8, "the same, for uncertain durations, also with a network")  \
+    X(uncertain_boost, double, 1, 0, 8, "the same where durations are uncertain")                  \
     X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
     X(elastic, bool, true, 0, 1, "elastic jobs run on other numbers of GPUs than submitted")       \
