@@ -89,6 +89,19 @@ static void set_target(const double *cost, float *target) {
         target[i] = (float)(exp(-fmax(-MOST, fmin(MOST, cost[i] - mean)) / TAU) / all);
 }
 
+static Err roll_out(const StanceTrainee *t, const ClusterTrainRun *at, StanceSample *s, Arena *a) {
+    MaifsLoaded loaded = t->base;
+    double      cost[STANCES];
+    loaded.stance = t->trainee.params.at;
+    for (uint32_t row = 0; row < STANCES; row++) {
+        TimeNs until = s->at + (TimeNs)(HOURS * 3600 * (double)CLUSTER_SECOND);
+        loaded.forced = (StanceForced){s->at, until, row};
+        TRY(simulate(t, at, &loaded, NULL, a, &cost[row]));
+    }
+    set_target(cost, s->target);
+    return ERR_OK;
+}
+
 static Err run_episode(void *self, uint32_t i, Arena *a) {
     Episodes            *x = self;
     const StanceTrainee *t = x->of;
@@ -96,21 +109,13 @@ static Err run_episode(void *self, uint32_t i, Arena *a) {
     ClusterTrainRun      at = cluster_curriculum_draw(t->curriculum, x->round->seed, n);
     MaifsLoaded          loaded = t->base;
     Noted               *noted = &x->runs[i];
-    double               cost[STANCES];
+    double               cost;
     loaded.stance = t->trainee.params.at;
     *noted = (Noted){.samples = arena_new(&x->arenas[i], StanceSample, CHOSEN),
                      .arena = &x->arenas[i],
                      .rng = rng_fork((Rng){x->round->seed ^ 0x57a}, n)};
-    TRY(simulate(t, &at, &loaded, noted, a, &cost[0]));
-    for (uint32_t k = 0; k < noted->n; k++) {
-        TimeNs from = noted->samples[k].at;
-        for (uint32_t row = 0; row < STANCES; row++) {
-            loaded.forced =
-                (StanceForced){from, from + (TimeNs)(HOURS * 3600 * (double)CLUSTER_SECOND), row};
-            TRY(simulate(t, &at, &loaded, NULL, a, &cost[row]));
-        }
-        set_target(cost, noted->samples[k].target);
-    }
+    TRY(simulate(t, &at, &loaded, noted, a, &cost));
+    for (uint32_t k = 0; k < noted->n; k++) TRY(roll_out(t, &at, &noted->samples[k], a));
     return ERR_OK;
 }
 
