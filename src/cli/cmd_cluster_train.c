@@ -16,7 +16,13 @@
 #include "train/cluster_evaluator.h"
 #include "train/trainees.h"
 
-enum { GENERATIONS = 120, BELIEF_GENERATIONS = 400, TUNE_GENERATIONS = 96, BASELINES = 3 };
+enum {
+    GENERATIONS = 120,
+    STANCE_GENERATIONS = 40,
+    BELIEF_GENERATIONS = 400,
+    TUNE_GENERATIONS = 96,
+    BASELINES = 3
+};
 
 typedef struct Options {
     TrainArgs   train;
@@ -96,32 +102,51 @@ static Err add_baselines(ClusterEvaluator *e, Arena *a) {
     return add_baseline(e, "gandiva", "gandiva", NULL, a);
 }
 
-static Trainee *open_trainee(const Options *o, const PolicyChoice *choice,
-                             const ClusterCurriculum *c, Arena *a) {
+static bool trains_stance(const Options *o) { return strcmp(o->policy, "stance") == 0; }
+
+static Err open_trainee(const Options *o, const PolicyChoice *choice, const ClusterCurriculum *c,
+                        Arena *a, Trainee **out) {
     uint64_t seed = (uint64_t)o->train.seed;
     uint32_t servers = 0;
     for (uint32_t i = 0; i < c->n; i++)
         if (c->scenarios[i].servers.n > servers) servers = c->scenarios[i].servers.n;
-    return choice->policy == &cluster_policy_maifs
+    if (trains_stance(o))
+        return stance_trainee_open(c, choice->settings, o->makespan_weight, seed, a, out);
+    *out = choice->policy == &cluster_policy_maifs
                ? maifs_trainee_open(c, choice->settings, servers, seed, a)
                : drl_trainee_open(c, choice->settings, DRL_HIDDEN, seed, a);
+    return ERR_OK;
 }
 
 static Err read_policy(const Options *o, Arena *a, PolicyChoice *out) {
     PolicyChoices c;
-    TRY(policy_choices_read(TIER_CLUSTER, o->policy, &o->sets, a, &c));
+    const char   *name = trains_stance(o) ? "maifs" : o->policy;
+    TRY(policy_choices_read(TIER_CLUSTER, name, &o->sets, a, &c));
     *out = c.at[0];
     if (c.n == 1 &&
         (out->policy == &cluster_policy_maifs || out->policy == &cluster_policy_drl_single))
         return ERR_OK;
-    return err_set(ERR_ARG, "--policy %s: maifs, drl_single and beliefs can be trained", o->policy);
+    return err_set(ERR_ARG, "--policy %s: maifs, stance, drl_single and beliefs can be trained",
+                   o->policy);
 }
+
+// A stance is to suit all that a scheduler may be told.
+enum { TOLD = 3 };
+static const struct {
+    const char *information, *estimator;
+} stance_told[TOLD] = {{"perfect", "off"}, {"realistic", "shared"}, {"blind", "shared"}};
 
 static Err open_curriculum(const Options *o, Arena *a, ClusterCurriculum *out) {
     ClusterCurriculumOptions co = {.jobs = (uint32_t)o->jobs, .profiles = o->profiles};
     const char             **traces, **servers;
-    TRY(information_read(o->information, a, &co.information));
-    TRY(cluster_estimator_read(o->estimator, a, &co.information));
+    Information              told[TOLD] = {0};
+    co.information = told;
+    co.n_information = trains_stance(o) && o->information == NULL ? TOLD : 1;
+    for (uint32_t i = 0; i < co.n_information; i++) {
+        bool set = co.n_information > 1;
+        TRY(information_read(set ? stance_told[i].information : o->information, a, &told[i]));
+        TRY(cluster_estimator_read(set ? stance_told[i].estimator : o->estimator, a, &told[i]));
+    }
     TRY(option_list_words("trace", o->traces, a, &traces, &co.n_traces));
     TRY(option_list_words("servers", o->servers, a, &servers, &co.n_servers));
     co.traces = traces;
@@ -141,7 +166,12 @@ static Err train(const Options *o, Arena *a) {
     PolicyChoice      choice;
     Trainer           t = {0};
     TimeNs            start = clock_now(clock_monotonic());
-    TRY(train_args_plan(&o->train, &cluster_train_defaults, a, &t.plan));
+    TrainDefaults     defaults = cluster_train_defaults;
+    if (trains_stance(o)) {
+        defaults.plan.beat_rule = true;
+        memcpy(defaults.parts, (uint32_t[TRAIN_STAGES]){0, 3, 1}, sizeof defaults.parts);
+    }
+    TRY(train_args_plan(&o->train, &defaults, a, &t.plan));
     TRY(read_policy(o, a, &choice));
     TRY(open_curriculum(o, a, &curriculum));
     ClusterTraining c = {.o = o,
@@ -152,7 +182,7 @@ static Err train(const Options *o, Arena *a) {
     TRY(add_baselines(&c.evaluator, a));
     cluster_evaluator_init(&c.evaluator, a);
     t.evaluator = &c.evaluator.evaluator;
-    t.trainee = open_trainee(o, &choice, &curriculum, a);
+    TRY(open_trainee(o, &choice, &curriculum, a, &t.trainee));
     TrainCommand command = {&o->train, print_head, print_row, save, &c};
     return train_command_run(&command, &t, start, a);
 }
@@ -168,7 +198,9 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
                       .traces_each = 8};
     const ArgRow rows[] = {
         {"policy", ARG_TEXT, &o.policy, "NAME",
-         "maifs, drl_single, or beliefs: those of the estimator (default maifs)", 0, 0},
+         "maifs, stance: what maifs does beside it, drl_single, or beliefs: those of the estimator "
+         "(default maifs)",
+         0, 0},
         {"trace", ARG_TEXT, &o.traces, "LIST",
          "traces to train on (default synth:philly_small,synth:openb_small)", 0, 0},
         {"servers", ARG_TEXT, &o.servers, "LIST",
@@ -198,9 +230,10 @@ int cmd_cluster_train(const Command *c, int argc, char **argv) {
     if (e == ERR_OK && o.train.out == NULL) o.train.out = arena_printf(&a, "%s.weights", o.policy);
     bool beliefs = strcmp(o.policy, "beliefs") == 0;
     if (o.train.generations == 0)
-        o.train.generations = !beliefs      ? GENERATIONS
-                              : o.fine_tune ? TUNE_GENERATIONS
-                                            : BELIEF_GENERATIONS;
+        o.train.generations = trains_stance(&o) ? STANCE_GENERATIONS
+                              : !beliefs        ? GENERATIONS
+                              : o.fine_tune     ? TUNE_GENERATIONS
+                                                : BELIEF_GENERATIONS;
     if (e == ERR_OK) e = beliefs ? train_beliefs(&o, &a) : train(&o, &a);
     code = e == ERR_OK ? 0 : command_failed(e);
     arena_finish(&a);

@@ -2,18 +2,20 @@
 
 Err cluster_curriculum_open(const ClusterCurriculumOptions *o, Arena *a, ClusterCurriculum *out) {
     ClusterCurriculum c = {.jobs = o->jobs};
-    c.scenarios = arena_new(a, ClusterScenario, (size_t)o->n_traces * o->n_servers);
-    for (uint32_t i = 0; i < o->n_traces; i++)
-        for (uint32_t k = 0; k < o->n_servers; k++) {
-            ClusterScenarioSpec spec = {.trace = o->traces[i],
-                                        .servers = o->servers[k],
-                                        .profiles = o->profiles,
-                                        .jobs = o->jobs,
-                                        .load = 1,
-                                        .max_s = CLUSTER_SCENARIO_MAX_S,
-                                        .information = o->information};
-            TRY(cluster_scenario_open(&spec, a, &c.scenarios[c.n++]));
-        }
+    uint32_t          told = o->n_information > 0 ? o->n_information : 1;
+    uint32_t          n = o->n_traces * o->n_servers * told;
+    c.scenarios = arena_new(a, ClusterScenario, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t            k = i / told;
+        ClusterScenarioSpec spec = {.trace = o->traces[k / o->n_servers],
+                                    .servers = o->servers[k % o->n_servers],
+                                    .profiles = o->profiles,
+                                    .jobs = o->jobs,
+                                    .load = 1,
+                                    .max_s = CLUSTER_SCENARIO_MAX_S};
+        if (o->n_information > 0) spec.information = o->information[i % told];
+        TRY(cluster_scenario_open(&spec, a, &c.scenarios[c.n++]));
+    }
     *out = c;
     return ERR_OK;
 }

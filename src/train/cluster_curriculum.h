@@ -10,14 +10,15 @@
 
 typedef struct ClusterCurriculumOptions {
     const char *const *traces, *const *servers;  // see ClusterScenarioSpec
-    uint32_t    n_traces, n_servers;
-    uint32_t    jobs;      // of a run
-    const char *profiles;  // see ClusterScenarioSpec
-    Information information;
+    uint32_t           n_traces, n_servers;
+    uint32_t           jobs;         // of a run
+    const char        *profiles;     // see ClusterScenarioSpec
+    const Information *information;  // [n_information] runs have one of them; 0: perfect
+    uint32_t           n_information;
 } ClusterCurriculumOptions;
 
 typedef struct ClusterCurriculum {
-    ClusterScenario *scenarios;  // [n] every trace on every cluster
+    ClusterScenario *scenarios;  // [n] every trace on every cluster with all information
     uint32_t         n, jobs;
 } ClusterCurriculum;
 

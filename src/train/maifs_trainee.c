@@ -129,6 +129,7 @@ Trainee *maifs_trainee_open(const ClusterCurriculum *c, const MaifsSettings *set
     o.servers = servers;
     m->curriculum = c;
     m->settings = *settings;
+    m->settings.net_exact = false;  // it learns what it is told to learn from
     m->q = maifs_q_create(a, o, rng_fork((Rng){seed}, 3).s);
     FloatVec params = maifs_q_net(m->q);
     FloatVec head = float_vec_part(params, at.value, at.end - at.value);

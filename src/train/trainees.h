@@ -17,6 +17,10 @@ Trainee *relmas_trainee_open(const ChipCurriculum *c, const RelmasSettings *sett
 Trainee *maifs_trainee_open(const ClusterCurriculum *c, const MaifsSettings *settings,
                             uint32_t servers, uint64_t seed, Arena *a);
 
+// stance_trainee.c: expert iteration of the stances of maifs, from rollouts.
+MUST_USE Err stance_trainee_open(const ClusterCurriculum *c, const MaifsSettings *settings,
+                                 double makespan_weight, uint64_t seed, Arena *a, Trainee **out);
+
 // drl_trainee.c: imitates shortest-remaining-work-first, then learns by policy gradients: of
 // several runs on the same trace, the choices of better ones become more likely.
 Trainee *drl_trainee_open(const ClusterCurriculum *c, const void *settings, uint32_t hidden,

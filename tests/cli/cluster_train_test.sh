@@ -5,14 +5,14 @@
 expect 0 cluster train --help; prints "examples:"; prints "usage: cotenant cluster train"
 expect 2 cluster train extra; quiet
 expect 2 cluster train --steps 0; quiet
-expect 2 cluster train --policy srtf; says "maifs, drl_single and beliefs can be trained"; quiet
+expect 2 cluster train --policy srtf; says "maifs, stance, drl_single and beliefs can be trained"; quiet
 expect 2 cluster train --policy nobody; says "no policy"; quiet
 expect 2 cluster train --stages play; says "imitate, learn and finetune"; quiet
 expect 2 cluster train --set maifs.window=100000; says "out of range"; quiet
 expect 2 cluster train --servers 4,4; says "twice"; quiet
 
 small="cluster train --trace synth:philly_small --servers 2 --jobs 12 --checks 1 --seed 3"
-for policy in maifs drl_single; do
+for policy in maifs drl_single stance; do
     run="$small --policy $policy --steps 3"
     expect 0 $run -o "$dir/a.weights" --threads 1; prints "generation"; prints "synergy_tune"; prints "rule"
     expect 0 $run -o "$dir/b.weights" --threads 2 --json; prints '"score"'
@@ -27,11 +27,13 @@ for policy in maifs drl_single; do
     rm "$dir/c.weights.training"
 
     use="cluster simulate --trace philly_small --policy $policy"
-    expect 0 $use --set "$policy.weights=$dir/a.weights"; prints "completion"
-    expect 0 $use --set "$policy.weights=none"
+    weights="$policy.weights"
+    [ "$policy" = stance ] && use="cluster simulate --trace philly_small --policy maifs" && weights=maifs.stance
+    expect 0 $use --set "$weights=$dir/a.weights"; prints "completion"
+    expect 0 $use --set "$weights=none"
     head -c 500 "$dir/a.weights" >"$dir/short.weights"
-    expect 1 $use --set "$policy.weights=$dir/short.weights"; says "cluster train"; quiet
-    expect 1 $use --set "$policy.weights=$dir/absent.weights"; says "absent.weights"; quiet
+    expect 1 $use --set "$weights=$dir/short.weights"; says "cluster train"; quiet
+    expect 1 $use --set "$weights=$dir/absent.weights"; says "absent.weights"; quiet
 done
 expect 1 cluster simulate --trace philly_small --policy maifs --set "maifs.weights=$dir/a.weights"
 says "policy"; quiet

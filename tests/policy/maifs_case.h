@@ -14,6 +14,8 @@ typedef void MaifsWatch(void *self, const ClusterView *v, const void *state);
 
 typedef struct MaifsCase {
     MaifsMind          mind;
+    uint32_t           row;  // stance of all agents from `from` on
+    TimeNs             from;
     bool               recompute;  // nothing is kept from one round to the next
     const char *const *set;        // ends with NULL; or NULL
     uint64_t           seed;
@@ -71,6 +73,7 @@ static inline Err maifs_case_run(const ClusterCase *x, const MaifsCase *c, Arena
     MaifsLoaded *l = arena_new(a, MaifsLoaded, 1);
     *l = *(const MaifsLoaded *)run.loaded;
     l->recompute = c->recompute;
+    l->forced = (StanceForced){c->from, INT64_MAX, c->row};
     run.loaded = l;
     return cluster_simulate(&run, a, out);
 }

@@ -110,7 +110,6 @@ static void test_settings(void **state) {
         {"evict_margin=0", "restart_weight=0"},
         {"migrations=256"},
         {"pace=0", "last_alone=no"},
-        {"measured=no"},
     };
     for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (uint32_t seed = 0; seed < 3; seed++) {

@@ -40,10 +40,20 @@ static void *usual(const ClusterPolicy *p, Arena *a) {
     return to;
 }
 
-static void fixture_open(Fixture *f, bool maifs, uint32_t threads, TrainPlan plan, uint64_t seed) {
+typedef enum Kind { DRL, MAIFS, STANCE, KINDS } Kind;
+
+static Trainee *open_trainee(Fixture *f, Kind kind, const void *settings, uint64_t seed) {
+    Trainee *t = NULL;
+    if (kind == DRL) return drl_trainee_open(&f->curriculum, settings, 12, seed, &f->arena);
+    if (kind == MAIFS) return maifs_trainee_open(&f->curriculum, settings, 2, seed, &f->arena);
+    assert_int_equal(stance_trainee_open(&f->curriculum, settings, 1, seed, &f->arena, &t), ERR_OK);
+    return t;
+}
+
+static void fixture_open(Fixture *f, Kind kind, uint32_t threads, TrainPlan plan, uint64_t seed) {
     static const char *const traces[] = {"synth:philly_small", "synth:openb_small"};
     static const char *const servers[] = {"2"};
-    const ClusterPolicy     *policy = maifs ? &cluster_policy_maifs : &cluster_policy_drl_single;
+    const ClusterPolicy *policy = kind == DRL ? &cluster_policy_drl_single : &cluster_policy_maifs;
     ClusterCurriculumOptions o = {
         .traces = traces, .servers = servers, .n_traces = 2, .n_servers = 1, .jobs = 24};
     memset(f, 0, sizeof *f);
@@ -59,13 +69,11 @@ static void fixture_open(Fixture *f, bool maifs, uint32_t threads, TrainPlan pla
                                       .makespan_weight = 0.5};
     cluster_evaluator_init(&f->evaluator, &f->arena);
     f->evaluator.evaluator.threads = threads;
-    f->trainer = (Trainer){
-        .trainee = maifs ? maifs_trainee_open(&f->curriculum, settings, 2, seed, &f->arena)
-                         : drl_trainee_open(&f->curriculum, settings, 12, seed, &f->arena),
-        .evaluator = &f->evaluator.evaluator,
-        .plan = plan,
-        .seed = seed,
-        .threads = threads};
+    f->trainer = (Trainer){.trainee = open_trainee(f, kind, settings, seed),
+                           .evaluator = &f->evaluator.evaluator,
+                           .plan = plan,
+                           .seed = seed,
+                           .threads = threads};
     assert_int_equal(trainer_open(&f->trainer, &f->arena), ERR_OK);
 }
 
@@ -91,10 +99,10 @@ static void check_same(const Fixture *a, const Fixture *b) {
 
 static void test_threads(void **state) {
     (void)state;
-    for (uint32_t maifs = 0; maifs < 2; maifs++) {
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
         Fixture one, two;
-        fixture_open(&one, maifs != 0, 1, tiny, 5);
-        fixture_open(&two, maifs != 0, 2, tiny, 5);
+        fixture_open(&one, (Kind)kind, 1, tiny, 5);
+        fixture_open(&two, (Kind)kind, 2, tiny, 5);
         for (uint32_t i = 0; i < 3; i++) {
             TrainReport r = step(&one);
             assert_int_equal(r.stage, i);
@@ -108,23 +116,23 @@ static void test_threads(void **state) {
     }
 }
 
-static void stop_and_go(bool maifs, const char *path) {
+static void stop_and_go(Kind kind, const char *path) {
     Fixture   whole, first, second;
     TrainPlan plan = tiny;
     plan.generations[1] = 2;
-    fixture_open(&whole, maifs, 1, plan, 5);
-    fixture_open(&first, maifs, 1, plan, 5);
+    fixture_open(&whole, kind, 1, plan, 5);
+    fixture_open(&first, kind, 1, plan, 5);
     for (uint32_t i = 0; i < 4; i++) step(&whole);
     for (uint32_t i = 0; i < 2; i++) step(&first);
     assert_int_equal(trainer_save(&first.trainer, path, &first.arena), ERR_OK);
     fixture_close(&first);
-    fixture_open(&second, maifs, 1, plan, 6);  // another seed is another training
+    fixture_open(&second, kind, 1, plan, 6);  // another seed is another training
     assert_int_not_equal(trainer_resume(&second.trainer, path, &second.arena), ERR_OK);
     fixture_close(&second);
-    fixture_open(&second, !maifs, 1, plan, 5);  // another policy
+    fixture_open(&second, (Kind)((kind + 1) % KINDS), 1, plan, 5);  // another policy
     assert_int_not_equal(trainer_resume(&second.trainer, path, &second.arena), ERR_OK);
     fixture_close(&second);
-    fixture_open(&second, maifs, 1, plan, 5);
+    fixture_open(&second, kind, 1, plan, 5);
     assert_int_equal(trainer_resume(&second.trainer, path, &second.arena), ERR_OK);
     for (uint32_t i = 2; i < 4; i++) step(&second);
     check_same(&whole, &second);
@@ -138,8 +146,9 @@ static void test_resumed(void **state) {
     char        path[256];
     (void)snprintf(path, sizeof path, "%s/cluster_train_test.%ld", dir != NULL ? dir : "/tmp",
                    (long)getpid());
-    stop_and_go(false, path);
-    stop_and_go(true, path);
+    stop_and_go(DRL, path);
+    stop_and_go(MAIFS, path);
+    stop_and_go(STANCE, path);
     assert_int_equal(unlink(path), 0);
 }
 

@@ -85,8 +85,11 @@ static Maifs *carve_all(const ClusterSetup *s, const MaifsSettings *cfg, Carve *
     to->slowest = carve(from, float, 2 * (size_t)s->n_slots);
     to->stay = carve(from, float, s->n_slots);
     to->each = (requests + 1) * OFFER_EACH;
-    to->measured = carve(from, MaifsMeasured, s->n_slots);
     to->probes = carve(from, MaifsProbe, s->n_slots);
+    to->stances = carve(from, Stance, s->n_servers);
+    to->scene = carve(from, float, (size_t)s->n_servers *STANCE_FEATURES);
+    to->stance_hidden = carve(from, float, (size_t)s->n_servers *STANCE_HIDDEN);
+    to->stance_logits = carve(from, float, (size_t)s->n_servers *STANCES);
     to->min_level = carve(from, uint8_t, s->n_slots);
     to->evicted = carve(from, uint32_t, s->n_slots);
     to->starts = carve(from, MaifsStart, s->gpus + s->n_slots);
@@ -123,7 +126,8 @@ static Err load(const ClusterSetup *s, const void *settings, Arena *a, const voi
     MaifsLoaded         *l = arena_new(a, MaifsLoaded, 1);
     *loaded = l;
     TRY(check_words(cfg));
-    return maifs_weights_load(cfg->weights, a, l);
+    TRY(maifs_weights_load(cfg->weights, a, l));
+    return maifs_stance_load(cfg->stance, a, l);
 }
 
 static size_t size(const ClusterSetup *s, const void *settings) {
@@ -142,16 +146,14 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     m->slices_too = cfg->slices && !fixed && !cfg->two_step;
     m->loaded = loaded != NULL ? loaded : &by_rules;
     m->rng = s->rng;
-    m->params =
-        (UtilityParams){.fixed = fixed,
-                        .critical_boost = m->loaded->w != NULL ? 0 : (float)cfg->critical_boost,
-                        .uncertain_boost = (float)cfg->uncertain_boost,
-                        .critical_gang_power = (float)cfg->critical_gang_power,
-                        .margin = (float)cfg->margin,
-                        .spread = cfg->spread,
-                        .last_alone = cfg->last_alone,
-                        .pace = (float)cfg->pace,
-                        .unknown_left_s = (float)cfg->unknown_left_s};
+    m->params = (UtilityParams){.fixed = fixed,
+                                .uncertain_boost = (float)cfg->uncertain_boost,
+                                .critical_gang_power = (float)cfg->critical_gang_power,
+                                .margin = (float)cfg->margin,
+                                .spread = cfg->spread,
+                                .last_alone = cfg->last_alone,
+                                .pace = (float)cfg->pace,
+                                .unknown_left_s = (float)cfg->unknown_left_s};
     m->offering = (OfferContext){
         .setup = s,
         .utilities = m->utilities,
@@ -178,7 +180,7 @@ static bool next_window(Maifs *m, uint32_t *last) {
         uint32_t t = v->waiting[i], k = m->n_window;
         if (m->outcome[t] != MAIFS_KEPT || (*last != CLUSTER_NONE && !before(m, *last, t)))
             continue;
-        if (m->loaded->w != NULL && m->row[t] == CLUSTER_NONE) continue;
+        if (!m->by_rules && m->row[t] == CLUSTER_NONE) continue;
         ClusterJob as = maifs_job(m, t);
         if (!tenant_quota_fits(&m->tenants, &as)) continue;
         if (k == most && !before(m, t, m->window[k - 1])) continue;
@@ -304,5 +306,17 @@ Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out) {
                        "'cotenant cluster train'",
                        what, w.params.n, maifs_net_params(&n));
     out->w = w.params.at;
+    return ERR_OK;
+}
+
+Err maifs_stance_load(const char *what, Arena *a, MaifsLoaded *out) {
+    WeightsFile w;
+    out->stance = NULL;
+    if (strcmp(what, "none") == 0) return ERR_OK;
+    TRY(embedded_weights_load(what, "stance", "cluster", STANCE_FACTS, a, &w));
+    if (w.params.n != STANCE_PARAMS)
+        return err_set(ERR_INVALID, "weights of stances %s: %zu numbers, their network has %d",
+                       what, w.params.n, STANCE_PARAMS);
+    out->stance = w.params.at;
     return ERR_OK;
 }

@@ -12,9 +12,13 @@
 #include "policy/cluster/maifs/coordination.h"
 #include "policy/cluster/maifs/maifs_net.h"
 #include "policy/cluster/maifs/offer.h"
+#include "policy/cluster/maifs/stance.h"
 
 #define MAIFS_SETTINGS(X)                                                                          \
     X(weights, string, "", 0, 4096, "weights file; empty: the shipped ones, none: rules instead")  \
+    X(stance, string, "none", 0, 4096,                                                             \
+      "weights file of stances; empty: the shipped ones, or none")                                 \
+    X(net_exact, bool, true, 0, 1, "rules replace the network where durations are uncertain")      \
     X(attention, bool, true, 0, 1, "agents exchange observations")                                 \
     X(coordination, string, "auction", 1, 16, "how servers agree: a word of coord_kind.def")       \
     X(epoch_s, int, 0, 0, 1000000, "0: rounds at every event; else one every that many seconds")   \
@@ -28,7 +32,7 @@
     X(evict_margin, double, 0.1, 0, 10, "utility by which a task must exceed its victims")         \
     X(restart_weight, double, 3, 0, 100, "weight of the victims' restart cost")                    \
     X(critical_boost, double, 4, 0, 8, "rules: exponent of the gain of critical jobs")             \
-    X(uncertain_boost, double, 1, 0, 8, "the same, for uncertain durations, also with a network")  \
+    X(uncertain_boost, double, 1, 0, 8, "the same where durations are uncertain")                  \
     X(critical_gang_power, double, 1, 0, 2, "rules: their gain grows with GPUs to this power")     \
     X(margin, double, 1, 0, 100, "rules: critical is more left than this many drain times")        \
     X(elastic, bool, true, 0, 1, "elastic jobs run on other numbers of GPUs than submitted")       \
@@ -36,7 +40,6 @@
     X(probing, double, 0.5, 0, 100,                                                                \
       "work that knowing a rate's variance of 1 saves; 0: no probes")                              \
     X(pace, double, 0.25, 0, 10, "part of the work left per stop left, before the next stop")      \
-    X(measured, bool, true, 0, 1, "measured rates count where tasks share GPUs or are cut")        \
     X(last_alone, bool, true, 0, 1, "what may be stopped no more shares no GPU and is not cut")    \
     X(unknown_left_s, double, 600, 1, 1e7, "assumed seconds left of a new job if unknown")
 
@@ -64,8 +67,15 @@ typedef struct MaifsExplored {  // the offer an exploring agent took, and the on
     OfferSample took, liked;
 } MaifsExplored;
 
+typedef struct StanceForced {  // training: all agents take a row in that time
+    TimeNs   from, until;
+    uint32_t row;
+} StanceForced;
+
 typedef struct MaifsLoaded {
-    const float *w;          // of the default network; NULL: rules instead
+    const float *w;       // of the default network; NULL: rules instead
+    const float *stance;  // of the stances' network; NULL: the usual one
+    StanceForced forced;
     float        epsilon;    // training: probability that an agent explores
     bool         record;     // training: offers taken while exploring are kept
     bool         recompute;  // tests: nothing is kept from one round to the next
@@ -78,11 +88,6 @@ typedef struct JointClaim {  // all claims on one request
     float    payoff;
     bool     stale;  // a server changed since its claim
 } JointClaim;
-
-typedef struct MaifsMeasured {  // of a running task, kept while nothing beside it changes
-    uint64_t entry, beside;     // its start; sum over the starts of those on its GPUs
-    float    factor;            // measured over believed rate; 1: not worse than believed
-} MaifsMeasured;
 
 typedef struct MaifsProbe {  // the last one in this slot
     uint64_t job;            // id of its job plus 1
@@ -104,11 +109,13 @@ typedef struct Maifs {
     MaifsNet             net;
     OfferContext         offering;
     UtilityParams        params;
-    TaskUtility         *utilities;  // [n_slots]
-    ServerPlan          *plans;      // [n_servers]
-    uint8_t             *outcome;    // [n_slots] in this plan
-    MaifsMeasured       *measured;   // [n_slots]
-    MaifsProbe          *probes;     // [n_slots]
+    TaskUtility         *utilities;                      // [n_slots]
+    ServerPlan          *plans;                          // [n_servers]
+    uint8_t             *outcome;                        // [n_slots] in this plan
+    MaifsProbe          *probes;                         // [n_slots]
+    Stance              *stances;                        // [n_servers]
+    float               *scene;                          // [n_servers][STANCE_FEATURES]
+    float               *stance_hidden, *stance_logits;  // [n_servers] rows
     TimeNs               look_at;    // time of a decision that ends a probe; 0: none
     uint8_t             *min_level;  // [n_slots] lowest level among a gang's slices
     uint32_t            *evicted, n_evicted;
@@ -120,6 +127,7 @@ typedef struct Maifs {
     GpuSplit             split;       // GPUs of elastic tasks
     bool                 free_only;   // offers are without victims
     double               drain_s;     // time the cluster needs for all remaining work
+    bool                 by_rules;    // in this decision
     bool                 ignore_net;  // the network's payoffs do not count
     // Observation of this decision.
     MaifsInput input;
@@ -179,11 +187,10 @@ bool maifs_fit_smaller(Maifs *m, bool fewest);
 void maifs_grow(Maifs *m);
 void maifs_set_density(Maifs *m, uint32_t task);
 
-void  maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
-void  maifs_match_measured(Maifs *m);                 // of all plans, after they are made
-bool  maifs_is_worse(const Maifs *m, uint32_t task);  // than believed, on its servers
-float maifs_relief(const Maifs *m, const ServerPlan *plan,
-                   const Resident *x);  // utility that those beside x gain without it
+void maifs_grant_pairs(Maifs *m, uint32_t server, uint32_t request);  // of a granted claim
+
+void maifs_take_stances(Maifs *m);
+void maifs_hold(Maifs *m, uint32_t server);  // lowers payoffs where GPUs are held for a gang
 
 void     maifs_probe(Maifs *m);                        // begins and ends probes
 bool     maifs_probes(const Maifs *m, uint32_t task);  // a probe of it is open
@@ -208,12 +215,13 @@ static inline bool maifs_taken(const Maifs *m, uint32_t task) {
     return m->outcome[task] != MAIFS_KEPT;
 }
 
-static inline bool maifs_has_net(const Maifs *m) { return m->loaded->w != NULL && !m->ignore_net; }
+static inline bool maifs_has_net(const Maifs *m) { return !m->by_rules && !m->ignore_net; }
 
 static inline size_t maifs_each(const Maifs *m) { return m->each; }
 
 // what: see policy/embedded_weights.h; or "none" for the rules alone.
 MUST_USE Err maifs_weights_load(const char *what, Arena *a, MaifsLoaded *out);
+MUST_USE Err maifs_stance_load(const char *what, Arena *a, MaifsLoaded *out);  // the same
 
 char *maifs_weights_facts(Arena *a);  // facts that a weights file has to state
 

@@ -168,21 +168,39 @@ static void raise_guaranteed(Maifs *m, const ClusterView *v) {
     tenant_quota_open(&m->tenants, v);
 }
 
+static bool uncertain(const ClusterView *v, const uint32_t *tasks, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const ClusterTask *t = &v->tasks[tasks[i]];
+        if (t->left < 0 || t->spread.left_sd > 0) return true;
+    }
+    return false;
+}
+
+// The network was trained on exact durations. Elsewhere the rules do better.
+static void choose_mind(Maifs *m, const ClusterView *v) {
+    m->by_rules =
+        m->loaded->w == NULL || (m->cfg->net_exact && (uncertain(v, v->waiting, v->n_waiting) ||
+                                                       uncertain(v, v->running, v->n_running)));
+    m->params.critical_boost = m->by_rules ? (float)m->cfg->critical_boost : 0;
+}
+
 void maifs_observe(Maifs *m, const ClusterView *v) {
     m->view = v;
     m->n_evicted = m->n_starts = m->n_chosen = m->n_explored = 0;
     memset(m->granted, 0, sizeof m->granted);
     m->drain_s = drain_of(v, m->params.spread);
+    choose_mind(m, v);
+    m->input.n_jobs = 0;
     update_utilities(m, v->running, v->n_running);
     update_utilities(m, v->waiting, v->n_waiting);
     raise_guaranteed(m, v);
     for (uint32_t i = 0; i < m->setup->n_servers; i++)
         server_plan_init(&m->plans[i], v, i, m->utilities);
     match_slices(m);
-    maifs_match_measured(m);
+    maifs_take_stances(m);
     maifs_probe(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) maifs_set_density(m, v->waiting[i]);
-    if (m->loaded->w == NULL) return;
+    if (m->by_rules) return;
     observe_all(m);
     for (uint32_t i = 0; i < v->n_waiting; i++) maifs_set_density(m, v->waiting[i]);
 }

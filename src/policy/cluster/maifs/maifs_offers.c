@@ -28,15 +28,12 @@ static void price(Maifs *m, uint32_t server) {
     for (uint32_t i = 0; i < n; i++) f[i] = payoff_of(&m->offers[first + i], f[i]);
 }
 
-// A running task does not migrate to its own server, and loses its utility there. One that is
-// slower than believed goes where it is alone.
+// A running task does not migrate to its own server, and loses its utility there.
 static void subtract_stay(Maifs *m, uint32_t server) {
     Offer   *o = m->offers + server * maifs_each(m);
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_offers[server]; i++) {
-        if (m->view->tasks[o[i].task].slices[0].server == server ||
-            (o[i].corunners > 0 && maifs_is_worse(m, o[i].task)))
-            continue;
+        if (m->view->tasks[o[i].task].slices[0].server == server) continue;
         o[n] = o[i];
         o[n++].gain -= m->stay[o[i].task];
     }
@@ -47,12 +44,15 @@ void maifs_offer(Maifs *m, uint32_t server) {
     Offer   *out = m->offers + server * maifs_each(m);
     uint32_t n;
     m->offering.params.evict = !m->migrating && !m->free_only;
+    m->offering.params.evict_margin = (float)m->cfg->evict_margin * m->stances[server].victims;
+    m->offering.params.restart_weight = (float)m->cfg->restart_weight * m->stances[server].victims;
     n = offer_make(&m->offering, &m->plans[server], m->requests, m->n_requests, out);
     if (!m->migrating) n += maifs_gang_offers(m, server, out + n);
     m->n_offers[server] = n;
     m->changed[server] = true;
     if (m->migrating) subtract_stay(m, server);
     price(m, server);
+    maifs_hold(m, server);
 }
 
 static bool explores(Maifs *m) {
@@ -184,30 +184,21 @@ void maifs_claim(Maifs *m) {
 static float stay_at(const Maifs *m, const ServerPlan *plan, uint32_t task) {
     VictimSet go = {{0}};
     Headroom  f;
-    float     relief = 0;
-    for (uint32_t g = 0; g < plan->n; g++) {
-        if (plan->at[g].task != task) continue;
-        victim_set_put(&go, g, true);
-        relief = maifs_relief(m, plan, &plan->at[g]);
-    }
+    for (uint32_t g = 0; g < plan->n; g++)
+        if (plan->at[g].task == task) victim_set_put(&go, g, true);
     server_plan_headroom(plan, &go, m->utilities, &f);
-    return (float)(plan->utility - headroom_utility(&f, f.cores_milli, f.memory_mib)) - relief;
+    return (float)(plan->utility - headroom_utility(&f, f.cores_milli, f.memory_mib));
 }
 
 // From all of its servers, its restart included.
 static float stay_of(const Maifs *m, uint32_t task) {
     const TaskUtility *w = &m->utilities[task];
     const ClusterTask *t = &m->view->tasks[task];
-    float sum = w->value * w->restart_s * m->offering.params.restart_weight / w->left_s +
-                m->offering.params.evict_margin * w->value;
+    float              sum = w->value * w->restart_s * (float)m->cfg->restart_weight / w->left_s +
+                (float)m->cfg->evict_margin * w->value;
     for (uint32_t i = 0; i < t->n_slices; i++)
         sum += stay_at(m, &m->plans[t->slices[i].server], task);
     return sum;
-}
-
-// A gang over several servers moves if it is slower than believed; once, by its first server.
-static bool gang_may_move(const Maifs *m, uint32_t task, uint32_t server) {
-    return m->view->tasks[task].slices[0].server == server && maifs_is_worse(m, task);
 }
 
 // Running tasks by the utility they miss compared with their highest level alone.
@@ -220,10 +211,9 @@ bool maifs_open_moves(Maifs *m) {
             const Resident    *x = &plan->at[g];
             const TaskUtility *w = &m->utilities[x->task];
             uint32_t           k = m->n_window;
-            if (x->incoming || x->firm || w->class == CLUSTER_NONE) continue;
-            if (x->sliced && !gang_may_move(m, x->task, i)) continue;
+            if (x->incoming || x->firm || x->sliced || w->class == CLUSTER_NONE) continue;
             float missing = w->value * (w->levels[w->n_levels - 1].rate - resident_rate(x, w));
-            if (!(missing > m->offering.params.evict_margin * w->value)) continue;
+            if (!(missing > (float)m->cfg->evict_margin * w->value)) continue;
             if (k == most && missing <= m->density[m->window[k - 1]]) continue;
             m->density[x->task] = missing;
             m->stay[x->task] = stay_of(m, x->task);

@@ -17,8 +17,9 @@ bool maifs_probes(const Maifs *m, uint32_t task) {
 }
 
 static bool worth(const Maifs *m, const ClusterTask *t) {
+    double probing = m->cfg->probing * (double)m->stances[t->slices[0].server].probes;
     double sd = t->spread.rate_sd, left_s = (double)cluster_left(m->view, t) / 1e9;
-    return sd > probe_least_sd && m->cfg->probing * sd * sd * left_s > probe_s;
+    return sd > probe_least_sd && probing * sd * sd * left_s > probe_s;
 }
 
 // A class with a weight is a name, whose jobs all learn from one probe.

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "contract/rate.h"
+#include "learn/activation.h"
 #include "policy/cluster/maifs/server_plan.h"
 
 float resident_rate(const Resident *g, const TaskUtility *w) {
@@ -126,6 +127,7 @@ void server_plan_init(ServerPlan *plan, const ClusterView *v, uint32_t server,
     const ServerState   *now = &v->servers[server];
     plan->server = server;
     plan->n = 0;
+    plan->tilt = 0;
     plan->gpus = x->gpus;
     plan->cores_milli = x->cores_milli;
     plan->memory_mib = x->memory_mib;
@@ -153,6 +155,8 @@ static void add_steps(const ServerPlan *plan, uint32_t resident, const TaskUtili
     const Resident *g = &plan->at[resident];
     uint32_t        n = task_utility_units(w, g->gpus);
     float           value = w->value * g->rate_factor * resident_fraction(g, w);
+    float           sharp = 1;
+    if (plan->tilt != 0 && value > 0) sharp = repro_exp(plan->tilt * repro_log(value));
     for (uint32_t r = 1; r < w->n_levels && r <= g->cap; r++) {
         LevelStep s = {.utility = value * (w->levels[r].rate - w->levels[r - 1].rate),
                        .cores_milli = n * (w->levels[r].cores_milli - w->levels[r - 1].cores_milli),
@@ -161,7 +165,7 @@ static void add_steps(const ServerPlan *plan, uint32_t resident, const TaskUtili
                        .level = (uint8_t)r};
         float     cost = (float)s.cores_milli / (float)(plan->cores_milli + 1) +
                      (float)s.memory_mib / (float)(plan->memory_mib + 1) + 1e-9f;
-        s.density = s.utility / cost;
+        s.density = s.utility / cost * sharp;
         if (r > 1 && s.density > f->at[f->n - 1].density)  // against rounding: levels stay in order
             s.density = f->at[f->n - 1].density;
         f->at[f->n++] = s;

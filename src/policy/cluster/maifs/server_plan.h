@@ -32,6 +32,7 @@ typedef struct ServerPlan {
     uint32_t gpus, cores_milli, memory_mib;  // capacity
     uint64_t used;                           // mask of GPUs with a resident
     double   utility;                        // of all residents, per second
+    float    tilt;                           // exponent of utilities where cores are dealt, less 1
     bool     stale;                          // changed since its last offers
     bool     full;                           // more residents than fit: the server is left alone
     Resident at[SERVER_PLAN_RESIDENTS];
