@@ -45,7 +45,7 @@ class Running:
 class Kubelet:
     """speed: seconds of work that pass in a second. stop_seconds: what a container takes to stop, at most the grace
     period. report: (annotation, seconds), progress written into the pod so often. resize: whether sizes are told,
-    without which a running pod cannot be resized. slow_resize: seconds between agreeing to a resize and having done it."""
+    without which a running pod cannot be resized. slow_resize: seconds between agreeing to a resize and its end."""
 
     def __init__(self, api, profile=None, speed=1.0, stop_seconds=0.0, report=None, resize=True, slow_resize=0.0,
                  leases=False, workers=8, node_selector=None):

@@ -107,9 +107,9 @@ def mixture(count, seed=1, **common):
             out.append(pod(f"cpu-{i}", **base))
         elif draw < 0.50:
             out.append(pod(f"gpu-{i}", gpus=rng.choice((1, 1, 2)), **base))
-        elif draw < 0.62:
+        elif draw < 0.58:
             out += gang(f"gang-{i}", rng.choice((2, 4)), gpus=1, **base)
-        elif draw < 0.70:
+        elif draw < 0.68:
             out.append(pod(f"part-{i}", gpus=1, notes={FRACTION: "0.25"}, tolerations=[tolerate("shared", "yes")],
                            nodeSelector={"gpu-type": "shared"}, **base))
         elif draw < 0.77:

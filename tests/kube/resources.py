@@ -50,7 +50,7 @@ def container_requests(container):
 
 def pod_requests(spec, containers=None):
     """Containers and sidecars, or the largest initialisation step with the sidecars before it; pod-level amounts
-    instead of both; overhead. `containers` gives other amounts by container name: those that a kubelet has allocated."""
+    instead of both; overhead. `containers` gives other amounts by container name: what a kubelet gave."""
     containers = containers or {}
     total, sidecars, step = {}, {}, {}
     for c in spec.get("containers") or []:
