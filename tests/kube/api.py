@@ -2,6 +2,7 @@
 import http.client
 import json
 import queue
+import select
 import socket
 import ssl
 import threading
@@ -63,7 +64,7 @@ class Api:
         """The reply, whatever its status. A connection that was closed while idle is opened anew for a GET only."""
         data = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body, separators=(",", ":"))
         while True:
-            kept = getattr(self.local, "connection", None)
+            kept = self.kept()
             connection = kept or self.connect()
             if kept and timeout and kept.sock:
                 kept.sock.settimeout(timeout)
@@ -82,6 +83,15 @@ class Api:
             else:
                 self.local.connection = connection
             return Reply(response.status, response.headers, text)
+
+    def kept(self):
+        """The thread's connection, unless the server has closed it."""
+        connection = getattr(self.local, "connection", None)
+        if connection and connection.sock and not select.select([connection.sock], [], [], 0)[0]:
+            return connection
+        if connection:
+            connection.close()
+        return None
 
     def close(self):
         kept, self.local.connection = getattr(self.local, "connection", None), None

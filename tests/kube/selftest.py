@@ -1,5 +1,7 @@
 #!/usr/bin/python3
 """What the harness itself promises: that its server, proxy, kubelet and checker do what tests rely on."""
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,6 +41,14 @@ class Context:
         many(nodes, lambda n: admin.delete(f"/api/v1/nodes/{n['metadata']['name']}"))
         equal(len(admin.list("/api/v1/pods")[0]), 0, "pods left")
         return admin
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(") ", 1)[1][0] != "Z"
+    except OSError:
+        return False
 
 
 def timed(items, fn):
@@ -92,7 +102,6 @@ def restart(x):
 def leftovers(x):
     code = ("import sys, time; sys.path.insert(0, sys.argv[1]); from cluster import Cluster; c = Cluster();"
             "print(c.api.pid, c.etcd.pid, c.dir, flush=True); time.sleep(600)")
-    import os
     here = os.path.dirname(os.path.abspath(__file__))
     for sig in (signal.SIGTERM, signal.SIGKILL):
         child = subprocess.Popen([sys.executable, "-c", code, here], stdout=subprocess.PIPE, text=True,
@@ -101,12 +110,10 @@ def leftovers(x):
         child.send_signal(sig)
         child.wait(60)
         child.stdout.close()
-        until(lambda: not any(os.path.exists(f"/proc/{p}") and "Z" not in open(f"/proc/{p}/stat").read().split()[2]
-                              for p in (api, etcd)), 30, f"the processes are gone after signal {sig}")
+        until(lambda: not any(alive(p) for p in (api, etcd)), 30, f"the processes are gone after signal {sig}")
         if sig == signal.SIGTERM:
             check(not os.path.exists(folder), f"{folder} is left behind")
         else:
-            import shutil
             shutil.rmtree(folder, ignore_errors=True)  # nothing can remove it but the next
 
 
@@ -449,6 +456,27 @@ def bind_rate(x):
         replies, rate = timed(enumerate(pods), lambda b, api=api: api.bind(b[1], f"n-{b[0] % 20}"))
         equal({r.status for r in replies}, {201}, "answers")
         note(f"{rate:.0f} binds/s {name}, 8 connections")
+
+
+@scenario("1,000 nodes and 10,000 pods: the kubelet runs and ends them all (only with COTENANT_LONG)")
+def large(x):
+    if not os.environ.get("COTENANT_LONG"):
+        return
+    admin = x.empty()
+    many([o.node(f"n-{i:04d}") for i in range(1000)], admin.create_node)
+    cpu = time.process_time()
+    with Kubelet(admin, leases=True) as k:
+        pods, created = timed([o.pod(f"p-{i}", seconds=1) for i in range(10000)], admin.create_pod)
+        start = time.monotonic()
+        replies, rate = timed(enumerate(pods), lambda b: x.cluster.scheduler.bind(b[1], f"n-{b[0] % 1000:04d}"))
+        equal({r.status for r in replies}, {201}, "answers to binds")
+        until(lambda: len(k.finished) == 10000, 600, lambda: f"{len(k.finished)} of 10,000 have ended")
+        until(lambda: all(p["status"]["phase"] == "Succeeded" for p in k.watched_pods.known.values()), 600,
+              "all say Succeeded", 1)
+        seconds = time.monotonic() - start
+    note(f"{created:.0f} pods/s created, {rate:.0f} binds/s, all ended {seconds:.0f} s after the first bind; "
+         f"client, binder and kubelet {time.process_time() - cpu:.0f} s CPU; "
+         f"API server {x.cluster.rss(x.cluster.api) >> 20} MB")
 
 
 PLANTED = {
