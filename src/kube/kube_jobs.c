@@ -296,7 +296,7 @@ static void read_job(KubeJobs *x, const KubeState *s, const StringMap *servers, 
         j->n_bound += m->bound;
         j->n_free += m->free;
         j->fungible = j->fungible && p->fungible;
-        if (j->gang && p->group_min > 0) j->least = p->group_min;
+        if (j->gang) j->least = kube_state_gang(s, m->pod).min;
     }
     if (p != NULL) x->tasks[j->slot].job.priority = p->priority;
     kube_gang_route(j);

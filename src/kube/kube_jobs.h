@@ -66,6 +66,7 @@ typedef struct KubeJob {
     uint64_t        estimated_after;
     double          unit_rate;    // iterations per second at rate 1; 0: not known
     TimeNs          reported_at;  // of the progress report used last
+    double          reported;     // its iterations
 } KubeJob;
 
 typedef struct KubeBits {  // interned sets of servers, see kube_servers.c

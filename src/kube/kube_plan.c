@@ -49,12 +49,20 @@ static bool never_preempts(const KubeJob *j) {
     return false;
 }
 
+// Some disruption budget forbids the eviction of one of its pods now.
+static bool is_protected(const KubePlan *p, const KubeJob *j) {
+    for (uint32_t i = 0; i < j->n; i++)
+        if (j->members[i].bound && kube_state_disruptions(p->state, j->members[i].pod) == 0)
+            return true;
+    return false;
+}
+
 bool kube_plan_may_evict(const KubePlan *p, const KubeJob *victim, const KubeJob *for_job) {
     const ClusterTask   *v = &p->jobs->tasks[victim->slot], *f = &p->jobs->tasks[for_job->slot];
     const KubePlanRules *r = p->rules;
     if (r->act != KUBE_ACT_ALL || r->preemption == KUBE_PREEMPT_NONE) return false;
     if (victim == for_job || victim->phase != KUBE_JOB_RUNS || is_critical(victim, v)) return false;
-    if (never_preempts(for_job)) return false;
+    if (never_preempts(for_job) || is_protected(p, victim)) return false;
     bool lower = v->job.priority < f->job.priority;
     bool equal = v->job.priority == f->job.priority && r->preemption == KUBE_PREEMPT_POLICY;
     if (!lower && !equal) return false;
