@@ -200,7 +200,9 @@ static Err settle_running(KubeJobs *x, KubeJob *j) {
     bool     shown = !j->own && t->n_slices > 0;
     if (shown && t->state != CLUSTER_RUNNING) begin_run(x, j);
     if (!shown && t->state != CLUSTER_GONE) t->state = CLUSTER_GONE;
+    if (!shown && j->phase != KUBE_JOB_RUNS) t->since = x->now;
     if (shape != j->shape) {
+        if (j->shape != 0) x->reason |= CLUSTER_JOB_ENDED;  // some of it, or its amounts
         t->measured = 0;
         j->shape = shape;
         j->resized_at = x->now;

@@ -73,6 +73,7 @@ typedef struct KubeBits {  // interned sets of servers, see kube_servers.c
     struct KubeBitSet *first;
     uint32_t           n, words, n_servers;
     uint64_t           generation;  // changes when the sets are dropped
+    uint64_t           order;       // hash of the nodes' names in their order
 } KubeBits;
 
 typedef struct KubeJobs {

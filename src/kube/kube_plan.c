@@ -225,9 +225,10 @@ Err kube_plan_apply(KubePlan *p, const ClusterView *v, const ClusterAction *a, u
     return ERR_OK;
 }
 
-static bool is_own(const KubePlan *p, const KubeJob *j) {
-    if (p->jobs->now < j->retry_at) return false;
-    if (j->phase == KUBE_JOB_READY) return j->own || j->waits_for_room || p->all_own;
+static bool is_own(const KubePlan *p, const KubeJob *j, bool reserved) {
+    if (reserved) return j->phase == KUBE_JOB_READY && j->waits_for_room;
+    if (p->jobs->now < j->retry_at || j->waits_for_room) return false;
+    if (j->phase == KUBE_JOB_READY) return j->own || p->all_own;
     return j->phase == KUBE_JOB_RUNS && j->n_free > 0 && !j->evicted;
 }
 
@@ -258,14 +259,14 @@ static Err start_own(KubePlan *p, KubeJob *j) {
     return ERR_OK;
 }
 
-Err kube_plan_own(KubePlan *p, uint32_t most) {
+Err kube_plan_own(KubePlan *p, bool reserved, uint32_t most) {
     KubeJobs *x = p->jobs;
     KubeJob **order = malloc((x->n + 1) * sizeof(KubeJob *));
     uint32_t  n = 0;
     Err       e = ERR_OK;
     if (order == NULL) return err_set(ERR_LIMIT, "no memory for a plan");
     for (uint32_t i = 0; i < x->n_slots; i++)
-        if (x->at[i] != NULL && is_own(p, x->at[i])) {
+        if (x->at[i] != NULL && is_own(p, x->at[i], reserved)) {
             x->at[i]->priority_now = x->tasks[i].job.priority;
             order[n++] = x->at[i];
         }
