@@ -118,8 +118,6 @@ static void set_demand(KubeJobs *x, KubeJob *j) {
     to->gpu_milli = d.gpus > 0 ? d.least_milli : 0;
     to->cores_milli = kube_amount(d.cores);
     to->memory_mib = kube_amount(d.memory);
-    x->fractions = x->fractions || (!j->own && d.gpus > 0 && to->gpu_milli < CLUSTER_WHOLE_GPU);
-    x->no_gpus = x->no_gpus || (!j->own && d.gpus == 0);
 }
 
 static ClusterSlice *slice_on(KubeJob *j, uint32_t n, uint32_t server) {
@@ -171,6 +169,8 @@ static uint64_t shape_of(const ClusterTask *t) {
 }
 
 static void enter(KubeJobs *x, ClusterTask *t, ClusterState to) {
+    x->fractions = x->fractions || (t->job.gpus > 0 && t->job.gpu_milli < CLUSTER_WHOLE_GPU);
+    x->no_gpus = x->no_gpus || t->job.gpus == 0;
     t->state = to;
     t->entry = ++x->entries;
     t->since = t->mark = x->now;
