@@ -84,6 +84,7 @@ KubeVerdict kube_case_fit(KubeCase *c, const char *pod, const char *node) {
     KubeNode   *n = kube_state_node(c->state, node);
     assert_non_null(p);
     assert_non_null(n);
-    assert_int_equal(kube_fit(c->state, p, n, NULL, &why), why.reason == FIT_OK);
+    bool fits = kube_fit(c->state, p, n, NULL, &why);
+    assert_int_equal(fits, why.reason == FIT_OK);
     return why;
 }
