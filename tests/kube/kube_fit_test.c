@@ -157,7 +157,7 @@ static void ports(void **state) {
     ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[" term "]}}"
 #define APART(term)                                                                                \
     ",'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[" term "]}" \
-                                                                                              "}"
+    "}"
 
 static void affinity(void **state) {
     (void)state;
