@@ -260,7 +260,7 @@ static Err read_cluster(const ConfigReader *r, const ConfigNode *n, KubeConfig *
         return err_set(ERR_CONFIG,
                        "%s:%zu: insecure-skip-tls-verify contradicts the certificate authority; "
                        "remove one of them",
-                       r->name, n->line);
+                       r->name, find(n, "insecure-skip-tls-verify")->line);
     return ERR_OK;
 }
 

@@ -114,7 +114,7 @@ static void refuses_by_name_file_and_line(void **state) {
             ERR_CONFIG, "conf/kube.yaml:11:", "https://x/?a");
     refuses(HEAD CLUSTER "    insecure-skip-tls-verify: true\n    certificate-authority: x\n" USER
                          "    token: t\n",
-            ERR_CONFIG, "conf/kube.yaml:12:", "contradicts");
+            ERR_CONFIG, "conf/kube.yaml:13:", "contradicts");
     refuses("clusters: []\n", ERR_CONFIG, "conf/kube.yaml", "current-context");
     refuses("[]\n", ERR_CONFIG, "conf/kube.yaml", "not a kubeconfig");
     refuses("", ERR_CONFIG, "conf/kube.yaml", "not a kubeconfig");
