@@ -161,8 +161,10 @@ static void start(Candidate *c, Scene *s, Loop *l, const char *identity, TimeNs 
                               .period = 20 * MS};
     *c = (Candidate){.scene = s};
     assert_int_equal(kube_api_create(&c->api, l, &s->config, &o), ERR_OK);
-    assert_int_equal(
-        kube_lease_start(&c->lease, c->api, l, &lease, (Rng){identity[6]}, on_changed, c), ERR_OK);
+    assert_int_equal(kube_lease_start(&c->lease, c->api, l, &lease,
+                                      (Rng){strlen(identity) + (identity[6] == 'b')}, on_changed,
+                                      c),
+                     ERR_OK);
 }
 
 static void close_scene(Scene *s) {
