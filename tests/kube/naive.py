@@ -1,6 +1,7 @@
 """A scheduler as simple as it can be, to try the harness with: reads everything once, then places pod after pod.
 
 First fit by the rules of rules.py, pods with GPUs first; a gang goes whole or not at all; what has no place gets a
+PodScheduled condition.
 """
 import collections
 
