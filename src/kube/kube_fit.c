@@ -33,7 +33,7 @@ bool fit_check_resources(const FitQuery *q, KubeVerdict *why) {
     return true;
 }
 
-static bool fit_check_devices(const FitQuery *q, KubeVerdict *why) {
+static bool has_shares(const FitQuery *q, KubeVerdict *why) {
     const KubeNodeInfo *n = &q->node->info;
     const KubePodInfo  *p = &q->pod->info;
     if (n->devices == 0 || p->requests.of[KUBE_GPU] == 0) return true;
@@ -62,7 +62,7 @@ bool kube_fit(const KubeState *s, const KubePod *p, const KubeNode *n, const Kub
     if (why->reason != FIT_OK) return false;
     for (uint32_t i = 0; i < q.plan->n_checks; i++)
         if (!q.plan->checks[i](&q, why)) return false;
-    return fit_check_devices(&q, why);
+    return has_shares(&q, why);
 }
 
 // The node as if it were empty.
