@@ -78,10 +78,8 @@ static Err open_signals(Run *r) {
 }
 
 static void put_record(const Run *r, json_t *doc) {
-    if (r->records != NULL && doc != NULL && json_write(r->records, doc) == ERR_OK) {
-        (void)fputc('\n', r->records);
+    if (r->records != NULL && doc != NULL && json_write(r->records, doc) == ERR_OK)
         (void)fflush(r->records);
-    }
     json_decref(doc);
 }
 
