@@ -132,7 +132,8 @@ static Err read_config(const Options *o, Arena *a, KubeConfig *out) {
     if (ways > 1) return err_set(ERR_ARG, "give one of --kubeconfig, --in-cluster and --server");
     if (o->in_cluster) return kube_config_in_cluster(NULL, a, out);
     if (o->server != NULL) {
-        *out = (KubeConfig){.server = o->server, .token_file = o->token_file};
+        TRY(kube_config_url(o->server, a, out));
+        out->token_file = o->token_file;
         return ERR_OK;
     }
     const char *path = o->kubeconfig != NULL ? o->kubeconfig : getenv("KUBECONFIG");
