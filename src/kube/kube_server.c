@@ -39,7 +39,7 @@ static void answer(Reply *r, uint32_t status, const char *type, char *text) {
     r->text = text;
     r->piece = (struct iovec){text, text != NULL ? strlen(text) : 0};
     Answer a = {.status = status, .type = type, .body = &r->piece, .n_body = text != NULL};
-    if (status == 429) {
+    if (status == 429 || status == 503) {
         a.extra[0] = (ExchangeHeader){{"retry-after", 11}, {"1", 1}};
         a.n_extra = 1;
     }
@@ -154,7 +154,13 @@ static void post_progress(Reply *r) {
     const KubeSource *s = &r->server->from;
     KubeReport        report;
     char              why[PROGRESS_WHY] = "";
+    KubeStanding      standing = {.synced = false};
     TimeNs            now = clock_now(clock_realtime());
+    s->standing(s->self, &standing);
+    if (!standing.leader) {
+        fault(r, 503, "this replica is not the leader; try again");
+        return;
+    }
     uint32_t          status = kube_progress_read(s->extender.state, (const char *)r->x->body,
                                                   r->x->body_len, now, &report, why);
     if (status == 200 && !s->report(s->self, &report, now)) {
