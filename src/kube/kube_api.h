@@ -17,9 +17,9 @@ typedef struct KubeApiOptions {  // 0: the default
 } KubeApiOptions;
 
 typedef enum KubeOutcome {
-    KUBE_DONE,     // a response, whatever its status
-    KUBE_NOT_SENT, // it failed before the request could reach the server: nothing was done
-    KUBE_UNKNOWN,  // time-out or reset after it was sent: it may have been done
+    KUBE_DONE,      // a response, whatever its status
+    KUBE_NOT_SENT,  // it failed before the request could reach the server: nothing was done
+    KUBE_UNKNOWN,   // time-out or reset after it was sent: it may have been done
 } KubeOutcome;
 
 typedef struct KubeReply {
@@ -28,23 +28,23 @@ typedef struct KubeReply {
     TimeNs      retry_after;  // 0: not said
     const char *body;         // [len], 0-terminated, valid during done()
     size_t      len;
-    const char *fault;        // why there is no response; NULL with KUBE_DONE
+    const char *fault;  // why there is no response; NULL with KUBE_DONE
     TimeNs      took;
 } KubeReply;
 
 typedef struct KubeCall KubeCall;
 
-struct KubeCall {           // the caller's from submit to done
-    const char *method;     // "GET", "POST", "PUT", "PATCH", "DELETE"
-    const char *path;       // with its query
-    const char *type;       // of the body: "application/json" if NULL
-    const char *body;       // NULL: none; borrowed until done
+struct KubeCall {        // the caller's from submit to done
+    const char *method;  // "GET", "POST", "PUT", "PATCH", "DELETE"
+    const char *path;    // with its query
+    const char *type;    // of the body: "application/json" if NULL
+    const char *body;    // NULL: none; borrowed until done
     size_t      len;
-    TimeNs      timeout;    // 0: of the options
+    TimeNs      timeout;  // 0: of the options
     // A line of the response at a time instead of a body, newline excluded; false ends the call.
     bool (*line)(void *self, const char *text, size_t len);
     void (*done)(void *self, KubeCall *c, const KubeReply *r);
-    void *self;
+    void                 *self;
     struct KubeCallState *state;  // private
 };
 
@@ -58,7 +58,7 @@ uint32_t     kube_api_live(const KubeApi *a);           // calls between submit 
 
 typedef struct KubeApiCount {  // for rest_client_requests_total and _duration_seconds
     const char *verb;
-    uint32_t    code;          // 0: no response
+    uint32_t    code;  // 0: no response
     uint64_t    n;
 } KubeApiCount;
 // Visits the counts of calls by verb and code.

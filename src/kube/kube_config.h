@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-typedef struct KubeConfig {    // strings in the arena; NULL: not given
-    const char *server;        // "https://HOST:PORT" without a path at its end
-    const char *ca_file;       // PEM; ca_pem instead if it was inline
+typedef struct KubeConfig {  // strings in the arena; NULL: not given
+    const char *server;      // "https://HOST:PORT" without a path at its end
+    const char *ca_file;     // PEM; ca_pem instead if it was inline
     const char *ca_pem, *certificate_pem, *key_pem;  // inline data, decoded
     const char *certificate_file, *key_file;         // of the client
     const char *token, *token_file;                  // bearer; the file is read again

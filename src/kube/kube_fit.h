@@ -12,10 +12,10 @@ typedef enum KubeFitReason {
 } KubeFitReason;
 
 typedef struct KubeVerdict {
-    KubeFitReason reason;       // FIT_OK
-    KubeResource  resource;     // with FIT_INSUFFICIENT
-    int64_t       short_of;     // of it
-    const char   *detail;       // taint, field, claim; NULL: none. Valid until the state changes
+    KubeFitReason reason;    // FIT_OK
+    KubeResource  resource;  // with FIT_INSUFFICIENT
+    int64_t       short_of;  // of it
+    const char   *detail;    // taint, field, claim; NULL: none. Valid until the state changes
 } KubeVerdict;
 
 // With what is bound and assumed now. `amounts` replaces the pod's requests; NULL: its own.
@@ -28,7 +28,7 @@ void kube_fit_nodes(const KubeState *s, const KubePod *p, uint64_t *bits);
 // Soft constraints (preferred affinity, PreferNoSchedule, ScheduleAnyway): larger is better.
 int64_t kube_fit_score(const KubeState *s, const KubePod *p, const KubeNode *n);
 
-// "0/200 nodes are available: 120 Insufficient nvidia.com/gpu, 80 node(s) had untolerated taint(s)."
-// Counts by reason, most first; returns the length. The dominant reason goes to *most.
+// "0/200 nodes are available: 120 Insufficient nvidia.com/gpu, 80 node(s) had untolerated
+// taint(s)." Counts by reason, most first; returns the length. The dominant reason goes to *most.
 size_t kube_fit_message(const KubeState *s, const KubePod *p, char *out, size_t room,
                         KubeVerdict *most);

@@ -11,9 +11,9 @@
 
 typedef struct KubeLeaseOptions {  // 0: the default
     const char *namespace_name, *name, *identity;
-    TimeNs      duration;          // 9 s
-    TimeNs      deadline;          // 6 s: without a renewal for so long it is no longer held
-    TimeNs      period;            // 1.5 s
+    TimeNs      duration;  // 9 s
+    TimeNs      deadline;  // 6 s: without a renewal for so long it is no longer held
+    TimeNs      period;    // 1.5 s
 } KubeLeaseOptions;
 
 typedef struct KubeLease KubeLease;

@@ -161,8 +161,8 @@ static void post_progress(Reply *r) {
         fault(r, 503, "this replica is not the leader; try again");
         return;
     }
-    uint32_t          status = kube_progress_read(s->extender.state, (const char *)r->x->body,
-                                                  r->x->body_len, now, &report, why);
+    uint32_t status = kube_progress_read(s->extender.state, (const char *)r->x->body,
+                                         r->x->body_len, now, &report, why);
     if (status == 200 && !s->report(s->self, &report, now)) {
         status = 409;
         (void)snprintf(why, sizeof why, "progress report: the job is not known here");

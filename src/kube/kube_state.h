@@ -14,50 +14,65 @@
 
 enum { KUBE_RESOURCES = 32 };  // kinds of extended resources, at most
 
-typedef enum KubeResource {    // indices into KubeAmounts.of; extended ones follow by name
-    KUBE_CPU,                  // millicores
-    KUBE_MEMORY,               // bytes
-    KUBE_EPHEMERAL,            // bytes
+typedef enum KubeResource {  // indices into KubeAmounts.of; extended ones follow by name
+    KUBE_CPU,                // millicores
+    KUBE_MEMORY,             // bytes
+    KUBE_EPHEMERAL,          // bytes
     KUBE_PODS,
-    KUBE_GPU,                  // nvidia.com/gpu, or the resource that the options name
-    KUBE_EXTENDED,             // the first extended one
+    KUBE_GPU,       // nvidia.com/gpu, or the resource that the options name
+    KUBE_EXTENDED,  // the first extended one
 } KubeResource;
 
 typedef struct KubeAmounts {
     int64_t of[KUBE_RESOURCES];
 } KubeAmounts;
 
-typedef enum KubeKind {        // collections that are watched
-    KUBE_NODES, KUBE_PODS_KIND, KUBE_NAMESPACES, KUBE_CLAIMS, KUBE_VOLUMES, KUBE_STORAGE_CLASSES,
-    KUBE_CSI_NODES, KUBE_DISRUPTION_BUDGETS, KUBE_PRIORITY_CLASSES, KUBE_POD_GROUPS, KUBE_KINDS
+typedef enum KubeKind {  // collections that are watched
+    KUBE_NODES,
+    KUBE_PODS_KIND,
+    KUBE_NAMESPACES,
+    KUBE_CLAIMS,
+    KUBE_VOLUMES,
+    KUBE_STORAGE_CLASSES,
+    KUBE_CSI_NODES,
+    KUBE_DISRUPTION_BUDGETS,
+    KUBE_PRIORITY_CLASSES,
+    KUBE_POD_GROUPS,
+    KUBE_KINDS
 } KubeKind;
 
 typedef struct KubeNode KubeNode;
 typedef struct KubePod  KubePod;
 
-typedef enum KubePhase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN } KubePhase;
+typedef enum KubePhase {
+    POD_PENDING,
+    POD_RUNNING,
+    POD_SUCCEEDED,
+    POD_FAILED,
+    POD_UNKNOWN
+} KubePhase;
 
 // What others read of a pod; constraints are private to kube_fit.
 typedef struct KubePodInfo {
     const char *namespace_name, *name, *uid, *version;  // version: resourceVersion, opaque
-    const char *node;               // spec.nodeName; NULL: not bound
-    const char *nominated;          // status.nominatedNodeName or NULL
-    const char *scheduler;          // spec.schedulerName
-    const char *group;              // name of its gang (label, PodGroup), or NULL
-    const char *tenant;             // namespace, or the value of the tenant label
-    const char *model;              // annotation cotenant.io/model, or NULL
+    const char *node;                                   // spec.nodeName; NULL: not bound
+    const char *nominated;                              // status.nominatedNodeName or NULL
+    const char *scheduler;                              // spec.schedulerName
+    const char *group;   // name of its gang (label, PodGroup), or NULL
+    const char *tenant;  // namespace, or the value of the tenant label
+    const char *model;   // annotation cotenant.io/model, or NULL
     KubePhase   phase;
-    KubeAmounts requests;           // effective: containers, sidecars, init steps, overhead
-    uint32_t    gpu_milli;          // of each GPU: 1000, less with a fraction annotation
+    KubeAmounts requests;   // effective: containers, sidecars, init steps, overhead
+    uint32_t    gpu_milli;  // of each GPU: 1000, less with a fraction annotation
     int32_t     priority;
-    uint32_t    group_min;          // members that must start together; 0: as the PodGroup says
-    TimeNs      created;            // Unix time
-    bool        may_preempt;        // preemptionPolicy is not Never
+    uint32_t    group_min;    // members that must start together; 0: as the PodGroup says
+    TimeNs      created;      // Unix time
+    bool        may_preempt;  // preemptionPolicy is not Never
     bool        gated, terminating, ours, fungible;
-    bool        daemon;             // owned by a DaemonSet
+    bool        daemon;                                        // owned by a DaemonSet
     double      cores_min, cores_max, memory_min, memory_max;  // bounds of a fungible pod; 0: none
-    const char *unsupported;        // field that cannot be honoured, with the reason; NULL: none
-    const char *refused;            // condition of its last resize: "Infeasible", "Deferred" or NULL
+    const char *unsupported;  // field that cannot be honoured, with the reason; NULL: none
+    const char *refused;      // condition of its last resize: "Infeasible", "Deferred" or NULL
     double      progress, progress_rate;  // last report: iterations, iterations per second; 0: none
     TimeNs      progress_at;
 } KubePodInfo;
@@ -68,12 +83,12 @@ typedef struct KubeNodeInfo {
     bool        unschedulable, ready;
 } KubeNodeInfo;
 
-typedef struct KubeStateOptions {   // NULL or 0: the default
-    const char *scheduler_name;     // "cotenant"
-    const char *gpu_resource;       // "nvidia.com/gpu"
-    const char *tenant_label;       // NULL: the namespace is the tenant
-    const char *namespaces;         // comma-separated scope; NULL: all
-    const char *node_selector;      // label selector of the nodes in scope; NULL: all
+typedef struct KubeStateOptions {  // NULL or 0: the default
+    const char *scheduler_name;    // "cotenant"
+    const char *gpu_resource;      // "nvidia.com/gpu"
+    const char *tenant_label;      // NULL: the namespace is the tenant
+    const char *namespaces;        // comma-separated scope; NULL: all
+    const char *node_selector;     // label selector of the nodes in scope; NULL: all
 } KubeStateOptions;
 
 typedef struct KubeState KubeState;
@@ -97,8 +112,8 @@ uint32_t            kube_state_nodes(const KubeState *s, KubeNode *const **out);
 uint32_t            kube_state_pods(const KubeState *s, KubePod *const **out);
 const KubePodInfo  *kube_pod_info(const KubePod *p);
 const KubeNodeInfo *kube_node_info(const KubeNode *n);
-KubePod            *kube_state_pod(const KubeState *s, const char *namespace_name, const char *name);
-KubeNode           *kube_state_node(const KubeState *s, const char *name);
+KubePod  *kube_state_pod(const KubeState *s, const char *namespace_name, const char *name);
+KubeNode *kube_state_node(const KubeState *s, const char *name);
 
 // Assumed pods count as bound until a watch confirms them or they are forgotten.
 void            kube_state_assume(KubeState *s, KubePod *p, KubeNode *n);

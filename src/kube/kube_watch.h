@@ -10,10 +10,10 @@
 #include "kube/kube_api.h"
 
 typedef struct KubeWatchSink {
-    void (*begin)(void *self);                            // a list begins
-    void (*put)(void *self, const json_t *object);        // listed, added or modified
-    void (*gone)(void *self, const json_t *object);       // deleted, or left the selector
-    void (*end)(void *self);                              // the list is complete
+    void (*begin)(void *self);                       // a list begins
+    void (*put)(void *self, const json_t *object);   // listed, added or modified
+    void (*gone)(void *self, const json_t *object);  // deleted, or left the selector
+    void (*end)(void *self);                         // the list is complete
     void (*missing)(void *self);  // 404: the server has no such collection; asked again each minute
     void *self;
 } KubeWatchSink;
