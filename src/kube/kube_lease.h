@@ -18,11 +18,13 @@ typedef struct KubeLeaseOptions {  // 0: the default
 
 typedef struct KubeLease KubeLease;
 
-// changed() is called when it is acquired and when it is lost.
+// changed() is called when it is acquired and when it is lost, but not by a release; it may stop
+// the lease. After a loss it goes on as a candidate. The identity must be no other process's.
 MUST_USE Err kube_lease_start(KubeLease **out, KubeApi *a, Loop *l, const KubeLeaseOptions *o,
                               Rng rng, void (*changed)(void *self, bool held), void *self);
 bool         kube_lease_held(const KubeLease *x);
 const char  *kube_lease_holder(const KubeLease *x);  // as last seen; "": none
-// Releases it if it is held (holderIdentity ""), then calls done().
+// Releases it if it is held (holderIdentity ""), then calls done() from the loop; it is not held
+// from now on, and not acquired again.
 void kube_lease_release(KubeLease *x, void (*done)(void *self), void *self);
 void kube_lease_stop(KubeLease *x);  // accepts NULL
