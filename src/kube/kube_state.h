@@ -38,6 +38,7 @@ typedef enum KubeKind {  // collections that are watched
     KUBE_DISRUPTION_BUDGETS,
     KUBE_PRIORITY_CLASSES,
     KUBE_POD_GROUPS,
+    KUBE_RESOURCE_CLAIMS,
     KUBE_KINDS
 } KubeKind;
 
@@ -69,18 +70,20 @@ typedef struct KubePodInfo {
     TimeNs      created;      // Unix time
     bool        may_preempt;  // preemptionPolicy is not Never
     bool        gated, terminating, ours, fungible;
-    bool        daemon;                                        // owned by a DaemonSet
-    double      cores_min, cores_max, memory_min, memory_max;  // bounds of a fungible pod; 0: none
+    bool        daemon;                  // owned by a DaemonSet
+    double      cores_min, cores_max;    // bounds of a fungible pod, in cores; 0: none
+    double      memory_min, memory_max;  // in bytes
     const char *unsupported;  // field that cannot be honoured, with the reason; NULL: none
     const char *refused;      // condition of its last resize: "Infeasible", "Deferred" or NULL
     double      progress, progress_rate;  // last report: iterations, iterations per second; 0: none
-    TimeNs      progress_at;
+    TimeNs      progress_at;              // Unix time, if the report says it; else 0
 } KubePodInfo;
 
 typedef struct KubeNodeInfo {
     const char *name, *uid, *gpu_type, *rack;  // from labels; "" without
     KubeAmounts allocatable, used;             // used: of counted and assumed pods
     bool        unschedulable, ready;
+    const char *unsupported;  // why nothing can run there: it could not be read; NULL: it could
 } KubeNodeInfo;
 
 typedef struct KubeStateOptions {  // NULL or 0: the default
@@ -119,3 +122,15 @@ KubeNode *kube_state_node(const KubeState *s, const char *name);
 void            kube_state_assume(KubeState *s, KubePod *p, KubeNode *n);
 void            kube_state_forget(KubeState *s, KubePod *p);
 const KubeNode *kube_state_assumed(const KubeState *s, const KubePod *p);  // NULL: not assumed
+
+const char *kube_state_resource(const KubeState *s, KubeResource r);  // its name; NULL: not in use
+
+typedef struct KubeGang {
+    bool     known;    // min is known: by annotation, or there is such a PodGroup
+    uint32_t min;      // members that must start together
+    TimeNs   timeout;  // scheduleTimeoutSeconds; 0: not said
+} KubeGang;
+KubeGang kube_state_gang(const KubeState *s, const KubePod *p);  // info.group must not be NULL
+
+// Evictions that the disruption budgets that select the pod still allow; UINT32_MAX: none selects.
+uint32_t kube_state_disruptions(const KubeState *s, const KubePod *p);
