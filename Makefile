@@ -26,6 +26,9 @@ test: tests ; @$(TEST) -C $(B)
 #: test-all       run every test, the long ones in full
 test-all: tests ; @COTENANT_LONG=1 $(TEST) -C $(B) -t 4
 
+#: test-kube      tests against a real Kubernetes API server, built once from Debian's source; ARGS="SCRIPT.py" selects
+test-kube: all deps-kube ; @tools/test-kube $(B) $(ARGS)
+
 #: check          format, layers, names, headers, banned calls, clang with -Werror, cppcheck, clang-tidy
 check: deps-dev ; @tools/configure build-clang --buildtype=plain && tools/check build-clang
 
@@ -102,6 +105,7 @@ help: ; @sed -n 's/^#: /  make /p' Makefile
 deps:      ; @tools/deps deps.txt
 deps-test: ; @tools/deps deps.txt deps-test.txt
 deps-dev:  ; @tools/deps deps.txt deps-test.txt deps-dev.txt
+deps-kube: ; @tools/deps deps.txt deps-kube.txt
 
 comma := ,
-.PHONY: all demo tests test test-all check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-tiny bench-noisy bench-overload bench-tune bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev
+.PHONY: all demo tests test test-all test-kube check check-all asan tsan fuzz benches bench bench-ort bench-dnnl bench-decoder bench-tenants bench-serve bench-tiny bench-noisy bench-overload bench-tune bench-attacks bench-open-shapes soak debug install format clean help deps deps-test deps-dev deps-kube
