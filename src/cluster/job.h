@@ -37,6 +37,8 @@ typedef struct Job {
     uint32_t    cores_milli, memory_mib;  // default demand of the gang; 0: the share of its GPUs
     uint32_t    model, tenant;            // index in the list's names; or JOB_NONE
     int32_t     priority;                 // larger is more important
+    const uint64_t
+        *servers;  // bit i: server i is allowed, and equal sets share one pointer; NULL: any
     JobClass class;
 } Job;
 

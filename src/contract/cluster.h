@@ -96,6 +96,9 @@ typedef struct ClusterJob {
     uint32_t cores_milli, memory_mib;  // the gang's default demand
     uint32_t class, tenant;            // index, or CLUSTER_NONE; the class is believed
     int32_t priority;                  // larger is more urgent
+    // Bit i: it may run on server i; NULL: on any. Equal sets share one pointer, valid as long as
+    // the setup.
+    const uint64_t *servers;
 } ClusterJob;
 
 typedef struct ClusterSlice {  // a job's allocation on one server
@@ -148,7 +151,8 @@ enum {  // reasons for a call of decide(), bits
     CLUSTER_JOB_ENDED = 2,
     CLUSTER_TIMER = 4,
     CLUSTER_ROUND = 8,
-    CLUSTER_BELIEF = 16,  // the class of a job is believed to be another one
+    CLUSTER_BELIEF = 16,   // the class of a job is believed to be another one
+    CLUSTER_SERVERS = 32,  // the servers that a waiting job may run on changed
 };
 
 typedef struct ClusterView {  // borrowed: valid during the call
@@ -285,9 +289,25 @@ static inline uint64_t cluster_gpu_milli(const ClusterJob *j) {  // of all its G
     return (uint64_t)j->gpus * j->gpu_milli;
 }
 
-// The server's GPU type is acceptable to the job.
-static inline bool cluster_type_fits(const ClusterSetup *s, const ClusterJob *j, uint32_t server) {
+// The job may run on some servers only.
+static inline bool cluster_is_restricted(const ClusterJob *j) {
+    return (j->gpu_types != 0 && j->gpus > 0) || j->servers != NULL;
+}
+
+// The server is one of the job's, and its GPU type is acceptable.
+static inline bool cluster_server_fits(const ClusterSetup *s, const ClusterJob *j,
+                                       uint32_t server) {
+    if (j->servers != NULL && (j->servers[server / 64] >> server % 64 & 1) == 0) return false;
     return j->gpu_types == 0 || j->gpus == 0 || (j->gpu_types >> s->servers[server].type & 1) != 0;
+}
+
+// GPUs of the largest server that the job may run on.
+static inline uint32_t cluster_largest(const ClusterSetup *s, const ClusterJob *j) {
+    uint32_t most = 0;
+    if (!cluster_is_restricted(j)) return s->most_gpus;
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        if (s->servers[i].gpus > most && cluster_server_fits(s, j, i)) most = s->servers[i].gpus;
+    return most;
 }
 
 // GPU time beyond `held` times its submitted GPUs.

@@ -141,8 +141,8 @@ void placement_release(FreeResources *f, const ClusterTask *t) {
     tenant_quota_give(&f->tenants, &as);
 }
 
-static bool type_fits(const FreeResources *f, const ClusterJob *j, uint32_t server) {
-    return cluster_type_fits(f->view->setup, j, server);
+static bool server_fits(const FreeResources *f, const ClusterJob *j, uint32_t server) {
+    return cluster_server_fits(f->view->setup, j, server);
 }
 
 // `gpus` of the job's GPUs with their share of its cores and memory.
@@ -210,7 +210,7 @@ static uint32_t most_cores_free(const FreeResources *f, const ClusterJob *j) {
     ClusterSlice s = slice_of(j, 0, j->gpus);
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
         if (best != CLUSTER_NONE && f->cores[s.server] <= f->cores[best]) continue;
-        if (fits(f, &s) && type_fits(f, j, s.server)) best = s.server;
+        if (fits(f, &s) && server_fits(f, j, s.server)) best = s.server;
     }
     return best;
 }
@@ -219,7 +219,7 @@ static uint32_t best_fit(const FreeResources *f, const ClusterJob *j) {
     uint32_t     best = CLUSTER_NONE, least = UINT32_MAX;
     ClusterSlice s = slice_of(j, 0, j->gpus);
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
-        if (f->gpus[s.server] >= least || !fits(f, &s) || !type_fits(f, j, s.server)) continue;
+        if (f->gpus[s.server] >= least || !fits(f, &s) || !server_fits(f, j, s.server)) continue;
         best = s.server;
         least = f->gpus[best];
         if (least == j->gpus) break;
@@ -251,7 +251,7 @@ static ClusterSlice find_part(const FreeResources *f, const ClusterJob *j) {
     uint32_t     least = CLUSTER_WHOLE_GPU + 1;
     for (s.server = 0; s.server < f->view->setup->n_servers; s.server++) {
         if (f->cores[s.server] < s.cores_milli || f->memory[s.server] < s.memory_mib) continue;
-        if (!type_fits(f, j, s.server)) continue;
+        if (!server_fits(f, j, s.server)) continue;
         for (uint32_t g = 0; g < f->view->setup->servers[s.server].gpus; g++) {
             uint32_t part = f->parts[f->first[s.server] + g];
             if (part < j->gpu_milli || part >= least || f->closed[f->first[s.server] + g]) continue;
@@ -284,23 +284,13 @@ static uint32_t most_gpus_free(const FreeResources *f, const ClusterJob *j, uint
                                uint32_t gpus) {
     uint32_t best = CLUSTER_NONE, most = 0;
     for (uint32_t i = 0; i < f->view->setup->n_servers; i++) {
-        if (f->gpus[i] <= most || !type_fits(f, j, i) || has_slice(f, first, i)) continue;
+        if (f->gpus[i] <= most || !server_fits(f, j, i) || has_slice(f, first, i)) continue;
         ClusterSlice s = slice_of(j, i, gpus < f->gpus[i] ? gpus : f->gpus[i]);
         if (!fits(f, &s)) continue;
         best = i;
         most = f->gpus[i];
     }
     return best;
-}
-
-// GPUs of the largest server of a suitable type.
-static uint32_t largest(const FreeResources *f, const ClusterJob *j) {
-    const ClusterSetup *s = f->view->setup;
-    uint32_t            most = 0;
-    if (j->gpu_types == 0) return s->most_gpus;
-    for (uint32_t i = 0; i < s->n_servers; i++)
-        if (type_fits(f, j, i) && s->servers[i].gpus > most) most = s->servers[i].gpus;
-    return most;
 }
 
 static bool place_wide(FreeResources *f, const ClusterJob *j) {
@@ -334,7 +324,7 @@ static bool place(FreeResources *f, const ClusterJob *j) {
     uint32_t first = f->n_slices;
     if (first + (j->gpus > 0 ? j->gpus : 1) > f->room) return false;
     if (is_fraction(j)) return place_part(f, j);
-    if (j->gpus <= largest(f, j)) return place_one(f, j);
+    if (j->gpus <= cluster_largest(f->view->setup, j)) return place_one(f, j);
     bool placed = place_wide(f, j);
     if (!placed) undo(f, first);
     return placed;
@@ -375,20 +365,20 @@ static uint64_t free_milli(const FreeResources *f, const ClusterJob *j, uint32_t
 int64_t placement_short_gpus(const FreeResources *f, const ClusterJob *j) {
     uint64_t sum = 0, want = cluster_gpu_milli(j);
     for (uint32_t i = 0; i < f->view->setup->n_servers; i++)
-        if (type_fits(f, j, i)) sum += free_milli(f, j, i);
+        if (server_fits(f, j, i)) sum += free_milli(f, j, i);
     return sum < want ? (int64_t)(want - sum) : 0;
 }
 
 int64_t placement_short_together(const FreeResources *f, const ClusterJob *j) {
-    uint32_t most = 0, want = largest(f, j);
+    uint32_t most = 0, want = cluster_largest(f->view->setup, j);
     want = j->gpus < want ? j->gpus : want;
     for (uint32_t i = 0; i < f->view->setup->n_servers; i++)
-        if (type_fits(f, j, i) && f->gpus[i] > most) most = f->gpus[i];
+        if (server_fits(f, j, i) && f->gpus[i] > most) most = f->gpus[i];
     return most < want ? (int64_t)(want - most) * CLUSTER_WHOLE_GPU : -1;
 }
 
 static bool has_gpus(const FreeResources *f, const ClusterJob *j, uint32_t server) {
-    if (!type_fits(f, j, server)) return false;
+    if (!server_fits(f, j, server)) return false;
     if (j->gpu_milli >= CLUSTER_WHOLE_GPU || j->gpus == 0) return f->gpus[server] >= j->gpus;
     for (uint32_t g = 0; g < f->view->setup->servers[server].gpus; g++)
         if (f->parts[f->first[server] + g] >= j->gpu_milli) return true;

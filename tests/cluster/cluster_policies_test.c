@@ -34,12 +34,18 @@ typedef struct ClusterScenario {
     const char *about;
     bool        classes, fractions, whole_seconds;
     uint64_t    gap_s;
+    bool        restricted;  // most jobs may run on some servers only
+    bool        no_gpus;     // some jobs have none
 } ClusterScenario;
 
-static const ClusterScenario scenes[] = {{"GPUs alone", false, false, true, 60},
-                                         {"classes", true, false, false, 120},
-                                         {"classes, now and then a job", true, false, false, 1500},
-                                         {"classes and parts of GPUs", true, true, false, 60}};
+static const ClusterScenario scenes[] = {
+    {"GPUs alone", false, false, true, 60, false, false},
+    {"classes", true, false, false, 120, false, false},
+    {"classes, now and then a job", true, false, false, 1500, false, false},
+    {"classes and parts of GPUs", true, true, false, 60, false, false},
+    {"some servers", false, false, false, 60, true, false},
+    {"classes, some servers", true, false, false, 120, true, false},
+    {"parts and none of GPUs, some servers", true, true, false, 60, true, true}};
 
 static JobList jobs_of(const ClusterScenario *k, uint64_t seed) {
     static const char    *tenants[] = {"a", "b", "c"};
@@ -65,6 +71,24 @@ static JobList jobs_of(const ClusterScenario *k, uint64_t seed) {
         if (i > 0 && l.at[i].submit < l.at[i - 1].submit) l.at[i].submit = l.at[i - 1].submit;
     }
     return l;
+}
+
+// Two to four servers, which hold every job; equal sets share one pointer.
+static void restrict_jobs(const ClusterScenario *k, JobList *l, uint64_t seed) {
+    enum { SETS = 6 };
+    uint64_t *sets = arena_new(&arena, uint64_t, SETS);
+    Rng       r = {seed + 77};
+    for (uint32_t i = 0; i < SETS; i++)
+        for (uint64_t n = 2 + rng_below(&r, 3); (uint64_t)__builtin_popcountll(sets[i]) < n;)
+            sets[i] |= UINT64_C(1) << rng_below(&r, SERVERS);
+    for (uint32_t i = 0; i < l->n; i++) {
+        Job *j = &l->at[i];
+        if (rng_below(&r, 4) > 0) j->servers = &sets[rng_below(&r, SETS)];
+        if (!k->no_gpus || rng_below(&r, 6) > 0) continue;
+        j->gpus = j->gpu_milli = 0;
+        j->cores_milli = 1000 + (uint32_t)rng_below(&r, 20000);
+        j->memory_mib = 1024;
+    }
 }
 
 // False: the policy does not support such scenarios, and returns an error.
@@ -96,7 +120,8 @@ static void check(const ClusterScenario *k, const ClusterPolicy *p, uint64_t see
     ClassAssignment classes;
     PlanChecker     a;
     JobList         l = jobs_of(k, seed);
-    ServerSpec      like = {.gpus = 8, .gpu_type = "v100"};
+    if (k->restricted) restrict_jobs(k, &l, seed);
+    ServerSpec like = {.gpus = 8, .gpu_type = "v100"};
     assert_int_equal(server_list_equal(SERVERS, &like, &arena, &servers), ERR_OK);
     ClusterRun x = {.jobs = &l, .servers = &servers, .seed = seed};
     if (k->classes) {

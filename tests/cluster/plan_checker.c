@@ -68,6 +68,7 @@ static void start(PlanChecker *a, const Job *j, uint32_t job, const ClusterActio
         ClusterSlice s = x->slices[i];
         if (s.gpu_milli == 0) s.gpu_milli = j->gpu_milli;
         if (s.mask == 0) s.mask = lowest(a, &s);
+        assert_true(j->servers == NULL || (j->servers[s.server / 64] >> s.server % 64 & 1) != 0);
         assert_true(s.gpu_milli <= j->gpu_milli);
         assert_int_equal(__builtin_popcountll(s.mask), s.gpus);
         hold(a, &s, 1);

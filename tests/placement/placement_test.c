@@ -89,7 +89,7 @@ static ClusterJob random_job(Rng *rng) {
 static uint32_t largest(const Case *c, const ClusterJob *j) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < SERVERS; i++)
-        if (cluster_type_fits(&c->setup, j, i) && c->servers[i].gpus > most)
+        if (cluster_server_fits(&c->setup, j, i) && c->servers[i].gpus > most)
             most = c->servers[i].gpus;
     return most;
 }
@@ -99,7 +99,7 @@ static bool fits_slow(const Case *c, const ClusterJob *j) {
     for (uint32_t i = 0; i < SERVERS; i++) {
         const ServerState *s = &c->states[i];
         uint32_t           enough = 0;
-        if (!cluster_type_fits(&c->setup, j, i)) continue;
+        if (!cluster_server_fits(&c->setup, j, i)) continue;
         if (s->cores_milli < j->cores_milli || s->memory_mib < j->memory_mib) continue;
         for (uint32_t g = 0; g < c->servers[i].gpus; g++) enough += s->parts[g] >= j->gpu_milli;
         if (enough >= j->gpus) return true;
@@ -123,7 +123,7 @@ static void assert_legal(const Case *c, const ClusterJob *j, const ClusterAction
     for (uint32_t i = 0; i < a->n_slices; i++) {
         const ClusterSlice *s = &a->slices[i];
         const ServerState  *x = &c->states[s->server];
-        assert_true(cluster_type_fits(&c->setup, j, s->server));
+        assert_true(cluster_server_fits(&c->setup, j, s->server));
         assert_true(s->cores_milli <= x->cores_milli && s->memory_mib <= x->memory_mib);
         assert_int_equal(__builtin_popcountll(s->mask), s->gpus);
         for (uint64_t m = s->mask; m != 0; m &= m - 1)

@@ -8,7 +8,7 @@ enum { MIN_RUN_S = 300, MAX_STOPS = 4 };  // of our own rules
 
 static bool is_plain(const Job *j) {
     return j->gpus > 0 && j->gpu_milli == CLUSTER_WHOLE_GPU && j->gpu_types == 0 &&
-           j->gpus_max == 0 && j->cores_milli == 0 && j->memory_mib == 0 &&
+           j->servers == NULL && j->gpus_max == 0 && j->cores_milli == 0 && j->memory_mib == 0 &&
            j->submit % CLUSTER_SECOND == 0 && j->work % CLUSTER_SECOND == 0;
 }
 

@@ -89,7 +89,8 @@ static ClusterJob job_of(const ClusterSim *w, const Job *j, uint32_t id) {
                     .memory_mib = j->memory_mib,
                     .class = class_of != NULL ? class_of[id] : CLUSTER_NONE,
                     .tenant = j->tenant < s->n_tenants ? j->tenant : CLUSTER_NONE,
-                    .priority = j->priority};
+                    .priority = j->priority,
+                    .servers = j->servers};
     uint64_t   milli = cluster_gpu_milli(&c);
     if (c.cores_milli == 0) c.cores_milli = (uint32_t)(s->cores_milli * milli / (s->gpus * 1000));
     if (c.memory_mib == 0) c.memory_mib = (uint32_t)(s->memory_mib * milli / (s->gpus * 1000));
@@ -213,7 +214,7 @@ void cluster_sim_start(ClusterSim *w, uint32_t slot, const ClusterSlice *s, uint
     for (uint32_t i = 0; i < n; i++) {
         ClusterSlice *x = &w->states[slot].slices[i];
         if (x->gpu_milli == 0) x->gpu_milli = t->job.gpu_milli;
-        CHECK(x->server < w->setup->n_servers && cluster_type_fits(w->setup, &t->job, x->server));
+        CHECK(x->server < w->setup->n_servers && cluster_server_fits(w->setup, &t->job, x->server));
         CHECK(x->gpu_milli <= t->job.gpu_milli && (x->gpus > 0 || t->job.gpus == 0));
         cluster_sim_take(w, slot, x);
     }

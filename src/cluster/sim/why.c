@@ -120,6 +120,7 @@ typedef struct Relax {  // constraints that a query ignores
 static bool fits_relaxed(Why *w, const ClusterJob *j, Relax without) {
     ClusterJob x = *j;
     if (without.type) x.gpu_types = 0;
+    if (without.type) x.servers = NULL;
     if (without.cores) x.cores_milli = 0;
     if (without.memory) x.memory_mib = 0;
     if (without.corunners) x.class = CLUSTER_NONE;
@@ -127,7 +128,7 @@ static bool fits_relaxed(Why *w, const ClusterJob *j, Relax without) {
 }
 
 static WhyReason shortage(Why *w, const ClusterJob *j) {
-    if (j->gpu_types != 0 && fits_relaxed(w, j, (Relax){.type = true})) return WHY_TYPE;
+    if (cluster_is_restricted(j) && fits_relaxed(w, j, (Relax){.type = true})) return WHY_TYPE;
     if (placement_short_gpus(&w->free, j) > 0) return WHY_GPUS;
     if (fits_relaxed(w, j, (Relax){.corunners = true})) return WHY_PAIR;
     if (!fits_relaxed(w, j, (Relax){.corunners = true, .cores = true, .memory = true}))

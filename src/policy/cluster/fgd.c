@@ -73,6 +73,7 @@ static FgdFree free_of(const Fgd *f, uint32_t server) {
     const ClusterServer *s = &x->view->setup->servers[server];
     FgdFree              r = {.cores_milli = x->cores[server],
                               .memory_mib = x->memory[server],
+                              .server = server,
                               .type = s->type,
                               .n = s->gpus};
     for (uint32_t g = 0; g < s->gpus; g++) r.parts[g] = x->parts[x->first[server] + g];
@@ -181,7 +182,7 @@ static void try_server(const Fgd *f, const ClusterView *v, const ClusterJob *j, 
                        FgdPlace *best) {
     const FreeResources *x = &f->builder.free;
     if (x->cores[server] < j->cores_milli || x->memory[server] < j->memory_mib) return;
-    if (!cluster_type_fits(v->setup, j, server)) return;
+    if (!cluster_server_fits(v->setup, j, server)) return;
     if (j->gpus == 1 && j->gpu_milli < CLUSTER_WHOLE_GPU)
         try_parts(f, v, j, server, best);
     else if (x->gpus[server] >= j->gpus)
@@ -189,6 +190,7 @@ static void try_server(const Fgd *f, const ClusterView *v, const ClusterJob *j, 
 }
 
 static bool is_wide(const Fgd *f, const ClusterView *v, const ClusterJob *j) {
+    if (j->servers != NULL) return j->gpus > cluster_largest(v->setup, j);
     uint32_t most = j->gpu_types == 0 ? v->setup->most_gpus : 0;
     for (uint32_t t = 0; j->gpu_types != 0 && t < 32; t++)
         if ((j->gpu_types >> t & 1) != 0 && f->most[t] > most) most = f->most[t];
@@ -220,7 +222,7 @@ static bool place(Fgd *f, const ClusterView *v, uint32_t slot, const uint32_t *w
     return true;
 }
 
-// A task that was tried before can only fit on servers that changed since.
+// A task that was tried before can only fit on servers that changed since, unless its own did.
 static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, uint32_t max) {
     Fgd *f = state;
     (void)max;
@@ -229,10 +231,10 @@ static uint32_t decide(void *state, const ClusterView *v, ClusterAction *out, ui
     update(f, v);
     for (uint32_t i = 0; i < v->n_waiting; i++) {
         uint64_t entry = v->tasks[v->waiting[i]].entry;
-        bool     again = entry <= f->tried;
+        bool     again = entry <= f->tried && (v->reason & CLUSTER_SERVERS) == 0;
         bool     placed = place(f, v, v->waiting[i], again ? f->freed : f->all,
                             again ? f->n_freed : v->setup->n_servers);
-        if (!again) f->tried = entry;
+        if (entry > f->tried) f->tried = entry;
         if (!placed && !f->cfg.backfill) break;
     }
     return plan_builder_write(&f->builder, out);
@@ -256,7 +258,8 @@ static FgdShape shape_of(const ClusterSetup *s, const ClusterJob *j) {
                   .gpu_milli = j->gpu_milli,
                   .gpu_types = j->gpu_types,
                   .cores_milli = j->cores_milli,
-                  .memory_mib = j->memory_mib};
+                  .memory_mib = j->memory_mib,
+                  .servers = j->servers};
     if (j->gpus <= s->most_gpus) return x;
     x.gpus = s->most_gpus;
     x.cores_milli = (uint32_t)((uint64_t)j->cores_milli * x.gpus / j->gpus);
@@ -266,7 +269,8 @@ static FgdShape shape_of(const ClusterSetup *s, const ClusterJob *j) {
 
 static bool same_shape(const FgdShape *a, const FgdShape *b) {
     return a->gpus == b->gpus && a->gpu_milli == b->gpu_milli && a->gpu_types == b->gpu_types &&
-           a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib;
+           a->cores_milli == b->cores_milli && a->memory_mib == b->memory_mib &&
+           a->servers == b->servers;
 }
 
 // With the table full, a new shape replaces the rarest one and inherits its count.
@@ -308,6 +312,7 @@ bool fgd_mix_update(FgdMix *m, uint32_t most) {
 static double unusable(const FgdShape *x, const FgdFree *r, uint32_t free) {
     uint32_t fit = 0, small = 0;
     bool     suits = x->gpu_types == 0 || (x->gpu_types >> r->type & 1) != 0;
+    if (x->servers != NULL && (x->servers[r->server / 64] >> r->server % 64 & 1) == 0) return free;
     if (!suits || x->cores_milli > r->cores_milli || x->memory_mib > r->memory_mib) return free;
     for (uint32_t g = 0; g < r->n; g++) {
         fit += r->parts[g] >= x->gpu_milli;

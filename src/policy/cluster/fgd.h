@@ -7,8 +7,9 @@
 enum { FGD_SHAPES = 256 };  // distinct shapes, at most
 
 typedef struct FgdShape {  // a job's largest slice on one server
-    uint32_t gpus, gpu_milli, gpu_types, cores_milli, memory_mib;
-    uint64_t count;
+    uint32_t        gpus, gpu_milli, gpu_types, cores_milli, memory_mib;
+    const uint64_t *servers;
+    uint64_t        count;
 } FgdShape;
 
 typedef struct FgdMix {
@@ -20,7 +21,7 @@ typedef struct FgdMix {
 } FgdMix;
 
 typedef struct FgdFree {  // free resources of a server
-    uint32_t cores_milli, memory_mib, type, n;
+    uint32_t cores_milli, memory_mib, server, type, n;
     uint16_t parts[CLUSTER_GPUS];  // [n] free thousandths of each GPU
 } FgdFree;
 

@@ -47,6 +47,7 @@ static const Setting rows[] = {
 
 typedef struct Unpackable {  // jobs that found no holder to share GPUs with in this plan
     uint32_t class, gpus, types;
+    const uint64_t *servers;
 } Unpackable;
 
 typedef struct Gandiva {
@@ -162,7 +163,9 @@ static double joint(Gandiva *g, const ClusterView *v, const ClusterJob *a, const
 static bool is_unpackable(const Gandiva *g, const ClusterJob *j) {
     for (uint32_t i = 0; i < g->n_unpackable; i++) {
         const Unpackable *x = &g->unpackable[i];
-        if (x->class == j->class && x->gpus == j->gpus && x->types == j->gpu_types) return true;
+        if (x->class == j->class && x->gpus == j->gpus && x->types == j->gpu_types &&
+            x->servers == j->servers)
+            return true;
     }
     return false;
 }
@@ -195,7 +198,8 @@ static void pack(Gandiva *g, const ClusterView *v) {
         if (fits)
             g->holders[h] = g->holders[--g->n_holders];
         else if (g->n_unpackable < SHAPES)
-            g->unpackable[g->n_unpackable++] = (Unpackable){j->class, j->gpus, j->gpu_types};
+            g->unpackable[g->n_unpackable++] =
+                (Unpackable){j->class, j->gpus, j->gpu_types, j->servers};
     }
     drop_placed(g);
 }
@@ -238,7 +242,8 @@ static uint32_t nearly_free(const Gandiva *g, const ClusterView *v, const Cluste
     uint32_t             best = CLUSTER_NONE, most = 0;
     for (uint32_t i = 0; i < v->setup->n_servers; i++) {
         const ClusterServer *s = &v->setup->servers[i];
-        if (!cluster_type_fits(v->setup, j, i) || s->gpus < j->gpus || f->gpus[i] <= most) continue;
+        if (!cluster_server_fits(v->setup, j, i) || s->gpus < j->gpus || f->gpus[i] <= most)
+            continue;
         best = i;
         most = f->gpus[i];
     }

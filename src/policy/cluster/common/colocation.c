@@ -113,10 +113,10 @@ static void available(const PlanBuilder *d, uint32_t holder, const ClusterJob *j
     }
 }
 
-static bool types_fit(const PlanBuilder *d, const ClusterJob *joiner, const ClusterSlice *s,
-                      uint32_t n) {
+static bool servers_fit(const PlanBuilder *d, const ClusterJob *joiner, const ClusterSlice *s,
+                        uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        if (!cluster_type_fits(d->view->setup, joiner, s[i].server)) return false;
+        if (!cluster_server_fits(d->view->setup, joiner, s[i].server)) return false;
     return true;
 }
 
@@ -126,7 +126,7 @@ bool pack_try(const PlanBuilder *d, uint32_t holder, uint32_t joiner, PackSplit 
     double            cores = 0, mib = 0;
     if (!pack_may(d->view->setup, jobs[0], jobs[1])) return false;
     const ClusterSlice *s = plan_builder_slices(d, holder, &n);
-    if (n == 0 || s->gpu_milli < CLUSTER_WHOLE_GPU || !types_fit(d, jobs[1], s, n)) return false;
+    if (n == 0 || s->gpu_milli < CLUSTER_WHOLE_GPU || !servers_fit(d, jobs[1], s, n)) return false;
     available(d, holder, jobs[1], &cores, &mib);
     pack_split(d->view->setup, jobs, 2, cores, mib, NULL, out);
     return true;
@@ -292,6 +292,6 @@ uint32_t colocation_join(ColocationIndex *l, uint32_t joiner, const ColocationPa
         l->holders[best[k].at] = l->holders[--l->n];
         return holder;
     }
-    if (j->gpu_types == 0) l->misfits[j->class] |= width(j);
+    if (!cluster_is_restricted(j)) l->misfits[j->class] |= width(j);
     return CLUSTER_NONE;
 }

@@ -93,6 +93,7 @@ void plan_builder_restore(PlanBuilder *d, uint32_t slot) {
 static bool comparable(const ClusterJob *h, const ClusterJob *j) {
     bool whole = h->gpu_milli == CLUSTER_WHOLE_GPU;
     if (h->gpu_types != 0 && h->gpu_types != j->gpu_types) return false;
+    if (h->servers != NULL && h->servers != j->servers) return false;
     if (h->gpus != j->gpus && (h->gpus != 1 || j->gpus == 0)) return false;
     if (whole != (j->gpu_milli == CLUSTER_WHOLE_GPU)) return false;
     return whole || h->class == j->class;
@@ -105,9 +106,10 @@ static bool is_misfit(const PlanBuilder *d, const ClusterJob *j) {
     for (uint32_t i = 0; i < d->n_misfits; i++) {
         const ClusterJob *h = &d->misfits[i];
         uint64_t          part = h->gpus > 0 ? h->gpus : 1;
-        bool wide = h->gpus > 1 && (h->gpu_types != 0 || h->gpus > d->view->setup->most_gpus);
-        bool same = h->cores_milli == j->cores_milli && h->memory_mib == j->memory_mib;
-        bool fed = h->cores_milli * all <= j->cores_milli * part &&
+        bool              wide = h->gpus > 1 && (h->gpu_types != 0 || h->servers != NULL ||
+                                    h->gpus > d->view->setup->most_gpus);
+        bool              same = h->cores_milli == j->cores_milli && h->memory_mib == j->memory_mib;
+        bool              fed = h->cores_milli * all <= j->cores_milli * part &&
                    h->memory_mib * all <= j->memory_mib * part;
         if (comparable(h, j) && (wide ? same : fed) && h->gpu_milli <= j->gpu_milli) return true;
     }
@@ -193,7 +195,8 @@ bool plan_builder_resize(PlanBuilder *d, uint32_t slot, uint32_t gpu_milli, doub
 // Quick check before a full search: the task just stopped may have made enough room.
 static bool may_fit(const PlanBuilder *d, const ClusterJob *j, const ClusterTask *stopped) {
     const FreeResources *f = &d->free;
-    if (j->gpus > d->view->setup->most_gpus) return f->n_free >= j->gpus;
+    bool limited = j->servers != NULL && j->gpus > cluster_largest(d->view->setup, j);
+    if (limited || j->gpus > d->view->setup->most_gpus) return f->n_free >= j->gpus;
     if (j->gpu_milli < CLUSTER_WHOLE_GPU) return true;
     for (uint32_t i = 0; i < stopped->n_slices; i++)
         if (f->gpus[stopped->slices[i].server] >= j->gpus) return true;

@@ -124,11 +124,22 @@ static void init(void *state, const ClusterSetup *s, const void *settings, const
     g->due = INT64_MAX;
 }
 
+// A job's own servers have enough GPUs of the type.
+static bool has_room(const ClusterSetup *s, const ClusterJob *j, uint32_t type) {
+    uint64_t gpus = 0;
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        if (s->servers[i].type == type && cluster_server_fits(s, j, i)) gpus += s->servers[i].gpus;
+    return gpus >= j->gpus;
+}
+
 // Throughput of a job on a GPU type, relative to the profiles' first type; 0: it does not fit.
 static double speed_on(const Gavel *g, const ClusterSetup *s, const ClusterJob *j, uint32_t type) {
-    uint32_t server = g->server_of[type];
-    if (server == CLUSTER_NONE || !cluster_type_fits(s, j, server) || j->gpus > g->most[type])
+    uint32_t   server = g->server_of[type];
+    ClusterJob any = *j;
+    any.servers = NULL;
+    if (server == CLUSTER_NONE || !cluster_server_fits(s, &any, server) || j->gpus > g->most[type])
         return 0;
+    if (j->servers != NULL && !has_room(s, j, type)) return 0;
     return s->profiles == NULL || j->class == CLUSTER_NONE ? 1 : rate_gpu_type(s, j, server);
 }
 

@@ -134,7 +134,7 @@ static uint64_t open_to(const Maifs *m, const ServerPlan *plan, uint32_t task) {
     const Resident *g = server_plan_find(plan, task);
     uint64_t        free = gpu_mask_all(plan->gpus) & ~plan->used;
     bool            room = !plan->full && plan->n + 1 < SERVER_PLAN_RESIDENTS;
-    bool            fits = cluster_type_fits(m->setup, &m->view->tasks[task].job, plan->server);
+    bool            fits = cluster_server_fits(m->setup, &m->view->tasks[task].job, plan->server);
     return room && fits ? free | (g != NULL ? g->mask : 0) : 0;
 }
 

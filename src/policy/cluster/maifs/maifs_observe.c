@@ -41,7 +41,8 @@ static void update_utilities(Maifs *m, const uint32_t *tasks, uint32_t n) {
         TaskUtility       *w = &m->utilities[tasks[i]];
         bool               runs = t->state == CLUSTER_RUNNING;
         ClusterJob         as = runs ? cluster_job_as(&t->job, t->slices, t->n_slices) : t->job;
-        if (w->job != t->job.id + 1 || w->believed != t->job.class || w->gpus != as.gpus)
+        if (w->job != t->job.id + 1 || w->believed != t->job.class || w->gpus != as.gpus ||
+            w->servers != as.servers)
             task_utility_init(w, m->setup, &as, &m->params);
         w->scaling = (float)rate_scaling(m->setup, &t->job, as.gpus);
         task_utility_update(w, m->view, t, m->drain_s, &m->params);

@@ -239,11 +239,21 @@ static float utility_lost_beside(const Maifs *m, uint32_t holder, const TaskUtil
     return lost;
 }
 
+// The task may run on all servers of a holder.
+static bool may_join(const Maifs *m, uint32_t task, uint32_t holder) {
+    const ClusterTask *t = &m->view->tasks[holder];
+    for (uint32_t i = 0; i < t->n_slices; i++)
+        if (!cluster_server_fits(m->setup, &m->view->tasks[task].job, t->slices[i].server))
+            return false;
+    return true;
+}
+
 static bool offer_beside(const Maifs *m, const Resident *x, uint32_t request, Offer *out) {
     uint32_t           task = m->requests[request].task;
     const TaskUtility *w = &m->utilities[task], *b = &m->utilities[x->task];
     if (w->gpus != b->gpus || w->settles || b->settled || w->class == CLUSTER_NONE ||
-        b->class == CLUSTER_NONE || (w->types != 0 && w->types != b->types))
+        b->class == CLUSTER_NONE || (w->types != 0 && w->types != b->types) ||
+        (w->servers != NULL && !may_join(m, task, x->task)))
         return false;
     float mine = (float)profile_pair(m->setup->profiles, w->class, b->class);
     float its = (float)profile_pair(m->setup->profiles, b->class, w->class);

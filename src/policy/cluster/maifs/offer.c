@@ -14,8 +14,10 @@ typedef struct Eviction {  // victims and headroom for tasks of one size
     bool      fits, has_headroom;
 } Eviction;
 
-static bool type_fits(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
-    return w->types == 0 || (w->types >> d->setup->servers[plan->server].type & 1) != 0;
+static bool server_fits(const OfferContext *d, const ServerPlan *plan, const TaskUtility *w) {
+    uint32_t i = plan->server;
+    if (w->servers != NULL && (w->servers[i / 64] >> i % 64 & 1) == 0) return false;
+    return w->types == 0 || (w->types >> d->setup->servers[i].type & 1) != 0;
 }
 
 static uint64_t free_of(const ServerPlan *plan, const VictimSet *evicted) {
@@ -345,7 +347,7 @@ uint32_t offer_make(const OfferContext *d, const ServerPlan *plan, const OfferRe
     prepare(d, plan, p);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t first = made;
-        if (type_fits(d, plan, &d->utilities[requests[k].task]))
+        if (server_fits(d, plan, &d->utilities[requests[k].task]))
             made += offers_to(d, plan, p, &requests[k], out + made);
         for (uint32_t i = first; i < made; i++) {
             out[i].request = k;

@@ -47,12 +47,7 @@ static void add_levels(TaskUtility *w, const ClusterSetup *s, const ClusterJob *
 }
 
 static bool is_wide(const ClusterSetup *s, const ClusterJob *j) {
-    uint32_t most = 0;
-    if (j->gpu_types == 0 || j->gpus <= 1) return j->gpus > s->most_gpus;
-    for (uint32_t i = 0; i < s->n_servers; i++)
-        if ((j->gpu_types >> s->servers[i].type & 1) != 0 && s->servers[i].gpus > most)
-            most = s->servers[i].gpus;
-    return j->gpus > most;
+    return j->gpus > (j->gpus > 1 ? cluster_largest(s, j) : s->most_gpus);
 }
 
 static uint32_t nearest_to_default(const TaskUtility *w) {
@@ -71,6 +66,7 @@ void task_utility_init(TaskUtility *w, const ClusterSetup *s, const ClusterJob *
                        .class = classed ? j->class : CLUSTER_NONE,
                        .believed = j->class,
                        .types = j->gpus > 0 ? j->gpu_types : 0,
+                       .servers = j->servers,
                        .scaling = 1,
                        .wide = is_wide(s, j)};
     w->restart_s = (float)((double)cluster_restart(s, j) / 1e9);

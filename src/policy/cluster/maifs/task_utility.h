@@ -13,19 +13,20 @@ typedef struct UtilityLevel {
 } UtilityLevel;
 
 typedef struct TaskUtility {
-    uint64_t     job;  // id of the job plus 1; 0: none
-    uint32_t     gpus, milli, class, types;
-    uint32_t     believed;  // class of the job when the levels were made
-    uint32_t     n_levels, default_level;
-    UtilityLevel levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
-    float        restart_s, left_s;
-    float        certainty;  // 1: left_s is exact; falls with the spread of its belief
-    float        value;      // of a second of work: the reciprocal of the effective remaining time
-    float        scaling;    // rate on these GPUs, relative to the submitted number
-    bool         wide;       // more GPUs than any suitable server has
-    bool         settled;    // it may be stopped no more, and is to share no GPU
-    bool         settles;    // the same after its next start
-    bool         paced;      // too early for its next stop
+    uint64_t        job;  // id of the job plus 1; 0: none
+    uint32_t        gpus, milli, class, types;
+    const uint64_t *servers;   // of the job
+    uint32_t        believed;  // class of the job when the levels were made
+    uint32_t        n_levels, default_level;
+    UtilityLevel    levels[UTILITY_LEVELS];  // ascending, with falling gain per resource
+    float           restart_s, left_s;
+    float           certainty;  // 1: left_s is exact; falls with the spread of its belief
+    float           value;    // of a second of work: the reciprocal of the effective remaining time
+    float           scaling;  // rate on these GPUs, relative to the submitted number
+    bool            wide;     // more GPUs than any suitable server has
+    bool            settled;  // it may be stopped no more, and is to share no GPU
+    bool            settles;  // the same after its next start
+    bool            paced;    // too early for its next stop
 } TaskUtility;
 
 typedef struct UtilityParams {

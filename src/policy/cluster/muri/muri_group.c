@@ -38,14 +38,14 @@ static uint32_t key_of(uint32_t *classes, uint32_t n) {
     return key;
 }
 
-// Tasks without a class or with a GPU fraction, and groups of different GPU types, have key 0 and
-// are never merged.
+// Tasks without a class or with a GPU fraction, and groups of different GPU types or servers, have
+// key 0 and are never merged.
 void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slots, uint32_t n) {
     uint32_t          classes[PACK_MOST];
     const ClusterJob *j = &tasks[slots[0]].job;
     bool              known = m->setup->profiles != NULL && j->gpus > 0 && !m->setup->in_rounds;
     MuriUnit         *u = &m->units[m->n_units++];
-    *u = (MuriUnit){.n = n, .gpus = j->gpus, .types = j->gpu_types};
+    *u = (MuriUnit){.n = n, .gpus = j->gpus, .types = j->gpu_types, .servers = j->servers};
     for (uint32_t i = 0; i < n; i++) {
         const ClusterJob *x = &tasks[slots[i]].job;
         u->at[i] = slots[i];
@@ -54,7 +54,7 @@ void muri_match_add(MuriMatch *m, const ClusterTask *tasks, const uint32_t *slot
                                        : u->types & x->gpu_types;
         classes[i] = x->class;
         known = known && x->class < m->setup->profiles->n && x->gpu_milli == CLUSTER_WHOLE_GPU &&
-                x->gpu_types == j->gpu_types;
+                x->gpu_types == j->gpu_types && x->servers == j->servers;
     }
     if (known) u->key = key_of(classes, n);
     m->milli += cluster_gpu_milli(j);
@@ -156,13 +156,14 @@ static void sort_into_kinds(MuriMatch *m) {
         uint32_t  k = 0;
         u->next = CLUSTER_NONE;
         if (u->gone || u->key == 0 || u->n >= m->max_group) continue;
-        while (k < m->n_kinds && (m->kinds[k].key != u->key || m->kinds[k].gpus != u->gpus ||
-                                  m->kinds[k].types != u->types))
+        while (k < m->n_kinds &&
+               (m->kinds[k].key != u->key || m->kinds[k].gpus != u->gpus ||
+                m->kinds[k].types != u->types || m->kinds[k].servers != u->servers))
             k++;
         if (k == MURI_KINDS) continue;
         MuriKind *x = &m->kinds[k];
         if (k == m->n_kinds)
-            m->kinds[m->n_kinds++] = (MuriKind){u->gpus, u->types, u->key, i, i};
+            m->kinds[m->n_kinds++] = (MuriKind){u->gpus, u->types, u->key, u->servers, i, i};
         else
             m->units[x->last].next = i;
         x->last = i;
@@ -182,7 +183,8 @@ static void draw_edges(MuriMatch *m) {
     for (uint32_t a = 0; a < m->n_kinds; a++)
         for (uint32_t b = 0; b <= a; b++) {
             const MuriKind *x = &m->kinds[a], *y = &m->kinds[b];
-            if (x->gpus != y->gpus || x->types != y->types || m->n_edges == MURI_EDGES) continue;
+            bool alike = x->gpus == y->gpus && x->types == y->types && x->servers == y->servers;
+            if (!alike || m->n_edges == MURI_EDGES) continue;
             if (count(x->key) + count(y->key) > m->max_group) continue;
             double   apart = (muri_match_sum(m, x->key) + muri_match_sum(m, y->key)) / 2;
             uint32_t both = joint(x->key, y->key);
@@ -310,16 +312,23 @@ static bool too_slow(const MuriPlacer *m, const PackSplit *split, uint32_t n) {
     return false;
 }
 
+static bool may_have(const MuriPlacer *m, uint32_t slot, uint32_t n_base) {
+    const ClusterView *v = m->builder->view;
+    for (uint32_t i = 0; i < n_base; i++)
+        if (!cluster_server_fits(v->setup, &v->tasks[slot].job, m->base[i].server)) return false;
+    return true;
+}
+
 // The members that the group may have: those that run elsewhere and may not stop are left alone.
 // Returns their number; `bound`: one of them has to stay on the GPUs of the first.
-static uint32_t movable(const MuriPlacer *m, const uint32_t *from, uint32_t n, uint32_t *to,
-                        bool *bound) {
+static uint32_t movable(const MuriPlacer *m, const uint32_t *from, uint32_t n, uint32_t n_base,
+                        uint32_t *to, bool *bound) {
     uint32_t kept = 0;
     *bound = false;
     for (uint32_t i = 0; i < n; i++) {
         bool together = i == 0 || muri_place_together(m->builder->view, from[0], from[i]);
         bool may_stop = plan_builder_may_stop(m->builder, from[i]);
-        if (!may_stop && !together) continue;
+        if (!together && (!may_stop || !may_have(m, from[i], n_base))) continue;
         *bound = *bound || (!may_stop && i > 0);
         to[kept++] = from[i];
     }
@@ -333,7 +342,7 @@ void muri_place_group(MuriPlacer *m, const uint32_t *all, uint32_t n) {
     const ClusterSlice *s = plan_builder_slices(m->builder, all[0], &n_base);
     CHECK(n_base > 0 && n > 0 && n <= PACK_MOST);
     memcpy(m->base, s, n_base * sizeof *s);
-    n = movable(m, all, n, slots, &bound);
+    n = movable(m, all, n, n_base, slots, &bound);
     divide(m, slots, n, n_base, &split);
     if (too_slow(m, &split, n) && bound) {
         for (uint32_t i = 0; i < n; i++)

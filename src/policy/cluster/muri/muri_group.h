@@ -11,15 +11,17 @@
 enum { MURI_CACHE = 1 << 14, MURI_KINDS = 1024, MURI_EDGES = 1 << 16 };
 
 typedef struct MuriUnit {
-    uint32_t at[PACK_MOST];  // slots, in order
-    uint32_t n, gpus, types, key;
-    uint32_t next;  // next unit of its kind
-    bool     gone;  // merged into another unit, or not granted
+    uint32_t        at[PACK_MOST];  // slots, in order
+    uint32_t        n, gpus, types, key;
+    const uint64_t *servers;
+    uint32_t        next;  // next unit of its kind
+    bool            gone;  // merged into another unit, or not granted
 } MuriUnit;
 
 typedef struct MuriKind {  // interchangeable units
-    uint32_t gpus, types, key;
-    uint32_t first, last;
+    uint32_t        gpus, types, key;
+    const uint64_t *servers;
+    uint32_t        first, last;
 } MuriKind;
 
 typedef struct MuriEdge {

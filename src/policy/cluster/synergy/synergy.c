@@ -151,7 +151,7 @@ static void enqueue(Synergy *y, const ClusterView *v, uint32_t slot) {
     const ClusterTask *t = &v->tasks[slot];
     SynergyTask       *x = &y->plan.tasks[slot];
     if (x->id == t->job.id + 1) return;
-    *x = (SynergyTask){.id = t->job.id + 1, .left_at = t->job.submit};
+    *x = (SynergyTask){.id = t->job.id + 1, .left_at = t->job.submit, .servers = t->job.servers};
     find_best(v, t, x);
     y->queue[y->n_queue++] = slot;
 }
@@ -165,6 +165,7 @@ static void update_queue(Synergy *y, const ClusterView *v) {
         if (t->state == CLUSTER_GONE || x->id != t->job.id + 1) continue;
         if (t->state == CLUSTER_RUNNING) x->left_at = v->now;
         if (x->class != t->job.class) find_best(v, t, x);
+        x->servers = t->job.servers;
         y->queue[kept++] = y->queue[i];
     }
     y->n_queue = kept;

@@ -42,22 +42,30 @@ static void note_server(SynergyPlan *p, uint32_t server, uint32_t gpus) {
     p->where[p->n_where++] = server;
 }
 
-static bool put_on_one(SynergyPlan *p, const GangDemand *d) {
+// May the job run there?
+static bool allows(const SynergyPlan *p, uint32_t slot, uint32_t server) {
+    const uint64_t *only = p->tasks[slot].servers;
+    return only == NULL || (only[server / 64] >> server % 64 & 1) != 0;
+}
+
+static bool put_on_one(SynergyPlan *p, uint32_t slot, const GangDemand *d) {
     uint32_t best = CLUSTER_NONE;
     for (uint32_t i = 0; i < p->setup->n_servers; i++)
-        if (fits(p, i, d) && (best == CLUSTER_NONE || free_gpus(p, i) < free_gpus(p, best)))
+        if (allows(p, slot, i) && fits(p, i, d) &&
+            (best == CLUSTER_NONE || free_gpus(p, i) < free_gpus(p, best)))
             best = i;
     if (best != CLUSTER_NONE) note_server(p, best, d->gpus);
     return best != CLUSTER_NONE;
 }
 
 // GPU by GPU, filling the servers with the fewest free GPUs first.
-static bool put_spread(SynergyPlan *p, const GangDemand *d) {
+static bool put_spread(SynergyPlan *p, uint32_t slot, const GangDemand *d) {
     GangDemand one = gang_demand_part(d, 1);
     uint32_t   left = d->gpus;
     for (uint32_t free = 1; left > 0 && free <= p->setup->most_gpus; free++)
         for (uint32_t i = 0; left > 0 && i < p->setup->n_servers; i++)
-            for (; free_gpus(p, i) == free && left > 0 && fits(p, i, &one); left--) {
+            for (; allows(p, slot, i) && free_gpus(p, i) == free && left > 0 && fits(p, i, &one);
+                 left--) {
                 add(&p->servers[i].hold, &one);
                 p->here[i]++;
             }
@@ -81,9 +89,9 @@ static bool put_where_it_runs(SynergyPlan *p, uint32_t slot, const GangDemand *d
 }
 
 static bool put(SynergyPlan *p, uint32_t slot, const GangDemand *d, bool spread) {
-    if (p->view == NULL) return (d->gpus > 1 && put_on_one(p, d)) || put_spread(p, d);
-    if (put_where_it_runs(p, slot, d) || put_on_one(p, d)) return true;
-    return spread && put_spread(p, d);
+    if (p->view == NULL) return (d->gpus > 1 && put_on_one(p, slot, d)) || put_spread(p, slot, d);
+    if (put_where_it_runs(p, slot, d) || put_on_one(p, slot, d)) return true;
+    return spread && put_spread(p, slot, d);
 }
 
 static void take(SynergyPlan *p, ClusterSlice *s, const GangDemand *d) {
@@ -198,16 +206,16 @@ static void squeeze(SynergyPlan *p, uint32_t i, const GangDemand *d) {
     for (uint32_t k = 0; k < walked; k++) give_back(p, jobs[k]);
 }
 
-static void make_room(SynergyPlan *p, const GangDemand *d) {
+static void make_room(SynergyPlan *p, uint32_t slot, const GangDemand *d) {
     uint32_t left = d->gpus;
     for (uint32_t i = 0; d->gpus > 1 && i < p->setup->n_servers; i++)
-        if (free_gpus(p, i) >= left) {
+        if (allows(p, slot, i) && free_gpus(p, i) >= left) {
             squeeze(p, i, d);
             return;
         }
     for (uint32_t free = 1; left > 0 && free <= p->setup->most_gpus; free++)
         for (uint32_t i = 0; left > 0 && i < p->setup->n_servers; i++) {
-            if (free_gpus(p, i) != free) continue;
+            if (!allows(p, slot, i) || free_gpus(p, i) != free) continue;
             uint32_t   here = free < left ? free : left;
             GangDemand part = gang_demand_part(d, here);
             squeeze(p, i, &part);
@@ -230,7 +238,7 @@ void synergy_plan_add(SynergyPlan *p, uint32_t slot) {
         t->speed = 1;
         if (place(p, slot, &d, spread)) return;
     }
-    make_room(p, &d);
+    make_room(p, slot, &d);
     (void)place(p, slot, &d, true);
 }
 

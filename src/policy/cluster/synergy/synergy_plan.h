@@ -14,11 +14,12 @@ typedef enum SynergyMode {
 typedef struct SynergyTask {
     uint64_t id;     // of the job in this slot, plus 1; 0: none
     uint32_t class;  // believed when `best` was found
-    GangDemand best;
-    double     best_speed, speed;
-    TimeNs     left_at;   // last time it had GPUs, or submission
-    uint32_t   first, n;  // its slices in this round
-    bool       aged;
+    GangDemand      best;
+    double          best_speed, speed;
+    const uint64_t *servers;   // of the job
+    TimeNs          left_at;   // last time it had GPUs, or submission
+    uint32_t        first, n;  // its slices in this round
+    bool            aged;
 } SynergyTask;
 
 typedef struct SynergyServer {
