@@ -92,32 +92,47 @@ KubeNode *kube_extender_best(const KubeState *s, const KubePod *p, const uint64_
     return best;
 }
 
-static Err choose(const KubeExtender *x, const json_t *doc, KubePod *p, Choice *c) {
+static bool mark_fits(const KubeState *s, const json_t *doc, const KubePod *p, uint64_t *fits) {
     KubeNode *const *nodes;
-    uint32_t         n = kube_state_nodes(x->state, &nodes);
-    *c = (Choice){.fits = calloc(n / 64 + 1, sizeof *c->fits)};
-    if (c->fits == NULL) return err_set(ERR_LIMIT, "no memory for %u nodes", n);
-    bool some = false;
+    uint32_t         n = kube_state_nodes(s, &nodes);
+    bool             some = false;
     for (size_t i = 0; i < n_nodes(doc); i++) {
         const char *name = node_at(doc, i);
-        KubeNode   *node = name != NULL ? kube_state_node(x->state, name) : NULL;
+        KubeNode   *node = name != NULL ? kube_state_node(s, name) : NULL;
         KubeVerdict why;
-        if (node == NULL || !kube_fit(x->state, p, node, NULL, &why)) continue;
-        uint32_t k = index_of(x->state, node);
+        if (node == NULL || !kube_fit(s, p, node, NULL, &why)) continue;
+        uint32_t k = index_of(s, node);
         if (k == n) continue;
-        c->fits[k / 64] |= UINT64_C(1) << k % 64;
+        fits[k / 64] |= UINT64_C(1) << k % 64;
         some = true;
     }
-    if (!some) return ERR_OK;
+    return some;
+}
+
+// The pod is taken out of the account while nodes are asked whether they have room for it.
+static Err choose(const KubeExtender *x, const json_t *doc, KubePod *p, Choice *c) {
+    KubeNode *const *nodes;
+    const KubeNode  *assumed = kube_state_assumed(x->state, p);
+    uint32_t         n = kube_state_nodes(x->state, &nodes);
+    KubeNode        *was =
+        assumed != NULL ? kube_state_node(x->state, kube_node_info(assumed)->name) : NULL;
+    *c = (Choice){.fits = calloc(n / 64 + 1, sizeof *c->fits)};
+    if (c->fits == NULL) return err_set(ERR_LIMIT, "no memory for %u nodes", n);
+    if (assumed != NULL) kube_state_forget(x->state, p);
     (void)snprintf(c->why, sizeof c->why, "the policy lets it wait");
-    if (x->place != NULL)
-        c->node = x->place(x->self, p, c->fits, c->why);
-    else
-        c->node = kube_extender_best(x->state, p, c->fits);
+    if (mark_fits(x->state, doc, p, c->fits)) {
+        c->node = x->place != NULL ? x->place(x->self, p, was, c->fits, c->why)
+                                   : kube_extender_best(x->state, p, c->fits);
+    }
     return ERR_OK;
 }
 
-static const char *verdict_text(const KubeVerdict *v, char out[TEXT]) {
+static const char *resource_name(const KubeState *s, KubeResource r) {
+    const char *name = kube_state_resource(s, r);
+    return name != NULL ? name : "a resource";
+}
+
+static const char *verdict_text(const KubeState *s, const KubeVerdict *v, char out[TEXT]) {
     static const char *const reasons[] = {
 #define X(id, text) text,
 #include "kube/kube_fit_reason.def"
@@ -125,12 +140,7 @@ static const char *verdict_text(const KubeVerdict *v, char out[TEXT]) {
     };
     const char *detail = v->detail != NULL ? v->detail : "";
     if (v->reason == FIT_INSUFFICIENT)
-        (void)snprintf(out, TEXT, "Insufficient %s%s%s",
-                       v->resource == KUBE_GPU      ? "GPUs"
-                       : v->resource == KUBE_CPU    ? "cpu"
-                       : v->resource == KUBE_MEMORY ? "memory"
-                                                    : "resources",
-                       detail[0] != '\0' ? ": " : "", detail);
+        (void)snprintf(out, TEXT, "Insufficient %s", resource_name(s, v->resource));
     else
         (void)snprintf(out, TEXT, "%s%s%.400s", reasons[v->reason], detail[0] != '\0' ? ": " : "",
                        detail);
@@ -149,7 +159,7 @@ static const char *refusal(const KubeExtender *x, KubePod *p, const Choice *c, c
     }
     if (node == c->node) return NULL;
     if (!kube_fit(x->state, p, node, NULL, &why)) {
-        (void)verdict_text(&why, out);
+        (void)verdict_text(x->state, &why, out);
         *ever = kube_fit_ever(x->state, p, node, &why);
     } else if (c->node != NULL) {
         (void)snprintf(out, TEXT, "the policy places the pod on %.200s",
@@ -244,6 +254,8 @@ static Err sorted_out(const KubeExtender *x, KubeExtenderVerb v, const json_t *d
     }
     TRY(choose(x, doc, p, &c));
     *out = v == EXTENDER_FILTER ? filter(x, doc, p, &c) : prioritize(x, doc, p, &c);
+    if (x->assumes && c.node != NULL && kube_pod_info(p)->node == NULL)
+        kube_state_assume(x->state, p, c.node);
     free(c.fits);
     return ERR_OK;
 }
@@ -347,18 +359,22 @@ Err kube_extender_answer(const KubeExtender *x, KubeExtenderVerb v, const char *
     return *out != NULL ? ERR_OK : err_set(ERR_LIMIT, "no memory for an extender's response");
 }
 
-static const char *bind_fault(const KubeExtender *x, const KubePod *p, const KubeNode *n,
-                              Arena *a) {
+static const char *bind_fault(const KubeExtender *x, KubePod *p, KubeNode *n, Arena *a) {
     const KubePodInfo *i = kube_pod_info(p);
+    const KubeNode    *assumed = kube_state_assumed(x->state, p);
     KubeVerdict        why;
     char               text[TEXT];
     if (i->terminating) return "the pod is being deleted";
     if (i->gated) return "the pod has scheduling gates";
     if (i->node != NULL) return arena_printf(a, "the pod is bound to %.200s already", i->node);
     if (n == NULL) return "the node is unknown to cotenant, or outside its node selector";
-    if (kube_state_assumed(x->state, p) != NULL) return "the pod is being bound already";
-    if (kube_fit(x->state, p, n, NULL, &why)) return NULL;
-    return arena_printf(a, "%s", verdict_text(&why, text));
+    if (assumed != NULL && assumed != n)
+        return arena_printf(a, "the pod's place is %.200s now; try again",
+                            kube_node_info(assumed)->name);
+    if (assumed != NULL) kube_state_forget(x->state, p);
+    bool fits = kube_fit(x->state, p, n, NULL, &why);
+    if (assumed != NULL) kube_state_assume(x->state, p, n);
+    return fits ? NULL : arena_printf(a, "%s", verdict_text(x->state, &why, text));
 }
 
 Err kube_extender_bind(const KubeExtender *x, const char *body, size_t len, Arena *a, KubePod **pod,

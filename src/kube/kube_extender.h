@@ -20,9 +20,11 @@ enum { EXTENDER_WHY = 256 };
 typedef struct KubeExtender {
     KubeState *state;
     // The node on which the scheduler would start the pod now, among those with a bit in `allowed`
-    // (order of kube_state_nodes), all of which fit; NULL: it lets it wait, and says why. The
-    // function NULL: kube_extender_best.
-    KubeNode *(*place)(void *self, KubePod *p, const uint64_t *allowed, char why[EXTENDER_WHY]);
+    // (order of kube_state_nodes), all of which fit; NULL: it lets it wait, and says why. was: the
+    // node that it was assumed on. The function NULL: kube_extender_best.
+    KubeNode *(*place)(void *self, KubePod *p, KubeNode *was, const uint64_t *allowed,
+                       char why[EXTENDER_WHY]);
+    bool  assumes;  // the pod is assumed on the node that was chosen
     void *self;
 } KubeExtender;
 

@@ -298,6 +298,7 @@ const char *kube_kind_name(KubeKind k) {
         [KUBE_DISRUPTION_BUDGETS] = "poddisruptionbudgets",
         [KUBE_PRIORITY_CLASSES] = "priorityclasses",
         [KUBE_POD_GROUPS] = "podgroups",
+        [KUBE_RESOURCE_CLAIMS] = "resourceclaims",
     };
-    return names[k];
+    return names[k] != NULL ? names[k] : "others";
 }

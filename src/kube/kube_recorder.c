@@ -74,9 +74,14 @@ static void put_line(KubeRecorder *r, StrBuf *s) {
     r->written += out.len;
 }
 
-static void put_header(KubeRecorder *r, const KubeRecordHead *h) {
+static void forget(KubeRecorder *r);
+
+// All is written anew after a header.
+void kube_recorder_header(KubeRecorder *r, const KubeRecordHead *h) {
     const KubeRules *x = &h->rules;
-    StrBuf           s = begin(r);
+    if (r->full) return;
+    forget(r);
+    StrBuf s = begin(r);
     str_buf_text(&s, "{\"kind\":\"header\",\"version\":1");
     put_text(&s, "policy", h->policy);
     put_text(&s, "scheduler", h->scheduler);
@@ -121,7 +126,7 @@ Err kube_recorder_open(KubeRecorder **out, const char *path, size_t most, const 
     }
     r->most = most > 0 ? most : FILE_BYTES;
     r->full = r->written >= r->most;
-    put_header(r, h);
+    kube_recorder_header(r, h);
     *out = r;
     return ERR_OK;
 }
@@ -469,7 +474,7 @@ void kube_recorder_flush(KubeRecorder *r) {
 
 bool kube_recorder_full(const KubeRecorder *r) { return r->full; }
 
-static void free_all(KubeRecorder *r) {
+static void forget(KubeRecorder *r) {
     for (uint32_t i = 0; i < r->n_slots; i++) free(r->tasks[i].slices);
     for (uint32_t i = 0; i < 3 * r->n_servers; i++) free(r->names[i]);
     for (uint32_t i = 0; i < r->n_tenants; i++) free(r->tenants[i]);
@@ -480,6 +485,18 @@ static void free_all(KubeRecorder *r) {
     free(r->waiting);
     free(r->running);
     free(r->sets);
+    r->tasks = NULL;
+    r->servers = NULL;
+    r->names = r->tenants = NULL;
+    r->waiting = r->running = NULL;
+    r->sets = NULL;
+    r->n_slots = r->n_servers = r->n_tenants = r->n_waiting = r->n_running = 0;
+    r->n_sets = r->sets_room = 0;
+    r->generation = 0;
+}
+
+static void free_all(KubeRecorder *r) {
+    forget(r);
     free(r->path);
     arena_finish(&r->arena);
     free(r);

@@ -27,8 +27,8 @@ typedef struct KubeRecordJob {                           // ended, or its last p
     bool        succeeded;
 } KubeRecordJob;
 
-typedef struct KubeRecordOutcome {            // of a call to the API server that a plan led to
-    const char *what;                         // "bind", "evict", "resize"
+typedef struct KubeRecordOutcome {  // of a job in a plan, or of a call that it led to
+    const char *what;               // "bind", "evict", "resize"; "started", "refused", ...
     const char *namespace_name, *pod, *node;  // node NULL: none
     const char *result;                       // "done", or what went wrong
     uint32_t    status;                       // of HTTP; 0: none
@@ -47,6 +47,8 @@ typedef struct KubeRecorder KubeRecorder;
 // says so: a record with gaps could not be replayed.
 MUST_USE Err kube_recorder_open(KubeRecorder **out, const char *path, size_t most,
                                 const KubeRecordHead *h);
+// The decisions that follow begin with nothing, as at the start of the file.
+void kube_recorder_header(KubeRecorder *r, const KubeRecordHead *h);
 void kube_recorder_decision(KubeRecorder *r, const KubeRecordView *v, const ClusterAction *plan,
                             uint32_t n);
 void kube_recorder_outcome(KubeRecorder *r, const KubeRecordOutcome *o);

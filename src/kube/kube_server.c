@@ -101,6 +101,24 @@ static void get_ready(Reply *r) {
     say(r, now.synced && !now.failed ? 200 : 503, text);
 }
 
+// What pages about pods are made from; NULL: it was said that there is none.
+static KubeState *state_of(Reply *r) {
+    const KubeSource *s = &r->server->from;
+    KubeStanding      now = {.synced = false};
+    KubeState        *state = s->state(s->self);
+    char              text[512];
+    s->standing(s->self, &now);
+    if (state != NULL && now.leader && now.synced) return state;
+    if (now.leader)
+        (void)snprintf(text, sizeof text, "the cluster is not listed yet; try again");
+    else
+        (void)snprintf(text, sizeof text, "this replica is a standby; ask the leader, %.300s",
+                       now.holder != NULL && now.holder[0] != '\0' ? now.holder
+                                                                   : "which is not known");
+    fault(r, 503, text);
+    return NULL;
+}
+
 // Letters, digits, '-' and '.', as names of Kubernetes' objects have.
 static bool copy_name(Str s, char out[NAME]) {
     if (s.len == 0 || s.len >= NAME) return false;
@@ -124,8 +142,9 @@ static bool why_names(Str path, char namespace_name[NAME], char name[NAME]) {
            copy_name((Str){slash + 1, rest.len - first - 1}, name);
 }
 
-static void unknown_pod(Reply *r, const char *namespace_name, const char *name) {
-    const char *near = kube_why_meant(r->server->from.extender.state, namespace_name, name);
+static void unknown_pod(Reply *r, const KubeState *s, const char *namespace_name,
+                        const char *name) {
+    const char *near = kube_why_meant(s, namespace_name, name);
     char        text[1024];
     (void)snprintf(text, sizeof text, "no pod %s in namespace %s, or it is out of scope%s%.250s%s",
                    name, namespace_name, near != NULL ? "; did you mean " : "",
@@ -141,32 +160,27 @@ static void get_why(Reply *r) {
         fault(r, 400, "the path is /why/NAMESPACE/POD");
         return;
     }
-    const KubePod *p = kube_state_pod(s->extender.state, namespace_name, name);
+    const KubeState *state = state_of(r);
+    if (state == NULL) return;
+    const KubePod *p = kube_state_pod(state, namespace_name, name);
     if (p == NULL) {
-        unknown_pod(r, namespace_name, name);
+        unknown_pod(r, state, namespace_name, name);
         return;
     }
     s->wait(s->self, p, &w);
-    send_json(r, 200, kube_why(s->extender.state, p, &w));
+    send_json(r, 200, kube_why(state, p, &w));
 }
 
 static void post_progress(Reply *r) {
     const KubeSource *s = &r->server->from;
-    KubeReport        report;
+    const KubeState  *state = state_of(r);
+    KubeReport        report = {.pod = NULL};
     char              why[PROGRESS_WHY] = "";
-    KubeStanding      standing = {.synced = false};
     TimeNs            now = clock_now(clock_realtime());
-    s->standing(s->self, &standing);
-    if (!standing.leader) {
-        fault(r, 503, "this replica is not the leader; try again");
-        return;
-    }
-    uint32_t status = kube_progress_read(s->extender.state, (const char *)r->x->body,
-                                         r->x->body_len, now, &report, why);
-    if (status == 200 && !s->report(s->self, &report, now)) {
-        status = 409;
-        (void)snprintf(why, sizeof why, "progress report: the job is not known here");
-    }
+    if (state == NULL) return;
+    uint32_t status =
+        kube_progress_read(state, (const char *)r->x->body, r->x->body_len, now, &report, why);
+    if (status == 200) s->report(s->self, &report, now);
     kube_metrics_count(s->metrics,
                        status == 200 ? KUBE_COUNT_REPORT_TAKEN : KUBE_COUNT_REPORT_REJECTED);
     if (status == 200)
@@ -191,7 +205,7 @@ static void bound(KubeBinding *b, const char *why) {
         send_json(r, 200, json_pack("{s:s}", "Error", why != NULL ? why : ""));
 }
 
-static void bind_pod(Reply *r) {
+static void bind_pod(Reply *r, const KubeExtender *x) {
     const KubeSource *s = &r->server->from;
     const char       *why = NULL;
     KubePod          *p;
@@ -199,8 +213,7 @@ static void bind_pod(Reply *r) {
     Arena             a = {0};
     Err               e = arena_init(&a, 1 << 16);
     if (e == ERR_OK)
-        e = kube_extender_bind(&s->extender, (const char *)r->x->body, r->x->body_len, &a, &p, &n,
-                               &why);
+        e = kube_extender_bind(x, (const char *)r->x->body, r->x->body_len, &a, &p, &n, &why);
     if (e != ERR_OK) {
         kube_metrics_count(s->metrics, KUBE_COUNT_EXTENDER_BAD);
         fault(r, 400, err_why());
@@ -238,12 +251,15 @@ static void post_extender(Reply *r) {
         fault(r, 404, "the extender has /filter, /prioritize, /bind and /preempt");
         return;
     }
+    KubeExtender x = s->extender;
+    x.state = state_of(r);
+    if (x.state == NULL) return;
     kube_metrics_count(s->metrics, verb_counts[v]);
     if (v == EXTENDER_BIND) {
-        bind_pod(r);
+        bind_pod(r, &x);
         return;
     }
-    Err e = kube_extender_answer(&s->extender, v, (const char *)r->x->body, r->x->body_len, &text);
+    Err e = kube_extender_answer(&x, v, (const char *)r->x->body, r->x->body_len, &text);
     if (e == ERR_OK) {
         answer(r, 200, "application/json", text);
         return;

@@ -26,13 +26,13 @@ typedef struct KubeStanding {
 } KubeStanding;
 
 typedef struct KubeSource {  // what the pages are made from; the functions get self
-    KubeExtender extender;   // its state is that of all pages
+    KubeExtender extender;   // its state is set by state()
     KubeMetrics *metrics;
+    KubeState *(*state)(void *self);  // NULL: it has none, it does not lead
     void (*standing)(void *self, KubeStanding *out);
     void (*gauges)(void *self, KubeGauges *out);
     void (*wait)(void *self, const KubePod *p, KubeWait *out);
-    // A checked report; false: it is of no use (the job is not known).
-    bool (*report)(void *self, const KubeReport *r, TimeNs now);
+    void (*report)(void *self, const KubeReport *r, TimeNs now);  // a checked one
     // Binds a pod for the extender; done() may be called at once or later.
     void (*bind)(void *self, KubePod *p, KubeNode *n, KubeBinding *b);
     void *self;

@@ -22,12 +22,9 @@ static const char *const reasons[] = {
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
-static const char *resource_name(KubeResource r) {
-    static const char *const names[] = {
-        [KUBE_CPU] = "cpu",   [KUBE_MEMORY] = "memory", [KUBE_EPHEMERAL] = "ephemeral-storage",
-        [KUBE_PODS] = "pods", [KUBE_GPU] = "GPUs",
-    };
-    return r < KUBE_EXTENDED ? names[r] : "an extended resource";
+static const char *resource_name(const KubeState *s, KubeResource r) {
+    const char *name = kube_state_resource(s, r);
+    return name != NULL ? name : "a resource";
 }
 
 static void tally(Tally *t, const KubeNode *n, const KubeVerdict *v) {
@@ -42,11 +39,11 @@ static void tally(Tally *t, const KubeNode *n, const KubeVerdict *v) {
     }
 }
 
-static json_t *tally_row(KubeFitReason reason, KubeResource r, const Tally *t) {
+static json_t *tally_row(const KubeState *s, KubeFitReason reason, KubeResource r, const Tally *t) {
     char text[192], lack[KUBE_AMOUNT_TEXT];
     // The reason's text has one %s, or none.
     if (reason == FIT_INSUFFICIENT)
-        (void)snprintf(text, sizeof text, "Insufficient %s", resource_name(r));
+        (void)snprintf(text, sizeof text, "Insufficient %s", resource_name(s, r));
     else
         (void)snprintf(text, sizeof text, "%s", reasons[reason]);
     json_t *row = json_pack("{s:s,s:I,s:s}", "reason", text, "nodes", (json_int_t)t->n, "example",
@@ -89,7 +86,7 @@ static json_t *count_nodes(const KubeState *s, const KubePod *p, uint32_t *fits)
     }
     for (uint32_t i = 0; all != NULL && i < REASONS * KUBE_RESOURCES; i++)
         if (all[i].n > 0)
-            insert(rows, tally_row((KubeFitReason)(i / KUBE_RESOURCES),
+            insert(rows, tally_row(s, (KubeFitReason)(i / KUBE_RESOURCES),
                                    (KubeResource)(i % KUBE_RESOURCES), &all[i]));
     free(all);
     return rows;
