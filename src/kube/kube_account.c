@@ -86,8 +86,12 @@ void kube_detach(KubeState *s, KubePod *p) {
     kube_host_drop(s, n);
 }
 
+bool kube_pod_over(const KubePod *p) {
+    return p->info.phase == POD_SUCCEEDED || p->info.phase == POD_FAILED;
+}
+
 void kube_state_assume(KubeState *s, KubePod *p, KubeNode *n) {
-    if (p->host != NULL && !p->assumed) return;  // it is bound: the API's word counts
+    if (kube_pod_over(p) || (p->host != NULL && !p->assumed)) return;  // what the API says counts
     if (p->host == n) return;
     kube_detach(s, p);
     kube_attach(s, p, n);

@@ -1,4 +1,5 @@
 // Claims, their volumes, and devices.
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,11 +21,12 @@ static bool waits_for_consumer(const KubeState *s, const KubeClaim *c) {
     return e != NULL && ((const KubeClass *)e)->waits;
 }
 
-static KubeVerdict say(FitPlan *f, KubeFitReason reason, const char *fmt, const char *a,
-                       const char *b) PRINTF(3, 0);
-static KubeVerdict say(FitPlan *f, KubeFitReason reason, const char *fmt, const char *a,
-                       const char *b) {
-    (void)snprintf(f->detail, sizeof f->detail, fmt, a, b);
+static KubeVerdict say(FitPlan *f, KubeFitReason reason, const char *fmt, ...) PRINTF(3, 4);
+static KubeVerdict say(FitPlan *f, KubeFitReason reason, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(f->detail, sizeof f->detail, fmt, ap);
+    va_end(ap);
     return (KubeVerdict){.reason = reason, .detail = f->detail};
 }
 
@@ -41,8 +43,8 @@ static const KubePod *other_user(const KubeState *s, const KubePod *p, const Pod
 static KubeVerdict judge_unbound(const KubeState *s, FitPlan *f, const PodClaim *c,
                                  const KubeClaim *x) {
     if (!waits_for_consumer(s, x))
-        return say(f, FIT_VOLUME_UNBOUND, "%s (claim %s)",
-                   "pod has unbound immediate PersistentVolumeClaims", c->name);
+        return say(f, FIT_VOLUME_UNBOUND,
+                   "pod has unbound immediate PersistentVolumeClaims (claim %s)", c->name);
     if (x->selected_node == NULL)
         return say(f, FIT_UNSUPPORTED,
                    "spec.volumes[%s]: claim %s binds at its first consumer, which is not supported "
@@ -58,13 +60,12 @@ static KubeVerdict judge(const KubeState *s, FitPlan *f, const PodClaim *c) {
                    "persistentvolumeclaim \"%s\" of the ephemeral volume %s was not made yet",
                    c->name, c->volume);
     if (x == NULL)
-        return say(f, FIT_VOLUME_MISSING, "%spersistentvolumeclaim \"%s\" not found", "", c->name);
+        return say(f, FIT_VOLUME_MISSING, "persistentvolumeclaim \"%s\" not found", c->name);
     if (c->owned && (x->owner_uid == NULL || strcmp(x->owner_uid, f->pod->info.uid) != 0))
         return say(f, FIT_VOLUME_MISSING, "persistentvolumeclaim \"%s\" is not owned by pod %s",
                    c->name, f->pod->info.name);
     if (x->deleted)
-        return say(f, FIT_VOLUME_MISSING, "%spersistentvolumeclaim \"%s\" is being deleted", "",
-                   c->name);
+        return say(f, FIT_VOLUME_MISSING, "persistentvolumeclaim \"%s\" is being deleted", c->name);
     if (x->lost)
         return say(f, FIT_VOLUME_MISSING,
                    "persistentvolumeclaim \"%s\" lost its persistentvolume \"%s\"", c->name,

@@ -107,14 +107,13 @@ void kube_state_destroy(KubeState *s) {
 // What never goes back for one pod: an object without it is older than what is known.
 static bool older(const KubePod *fresh, const KubePod *old) {
     const KubePodInfo *a = &fresh->info, *b = &old->info;
-    bool               over = b->phase == POD_SUCCEEDED || b->phase == POD_FAILED;
     if (strcmp(a->uid, b->uid) != 0) return a->created < b->created;
     return (b->node != NULL && a->node == NULL) || (b->terminating && !a->terminating) ||
-           (over && a->phase != b->phase);
+           (kube_pod_over(old) && a->phase != b->phase);
 }
 
 static void count(KubeState *s, KubePod *p, KubeNode *assumed) {
-    if (p->info.phase == POD_SUCCEEDED || p->info.phase == POD_FAILED) return;
+    if (kube_pod_over(p)) return;
     if (p->info.node != NULL)
         kube_attach(s, p, kube_host(s, p->info.node));
     else if (assumed != NULL)

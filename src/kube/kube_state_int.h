@@ -193,6 +193,7 @@ struct KubeState {
 // kube_account.c: what is counted where.
 void      kube_attach(KubeState *s, KubePod *p, KubeNode *n);
 void      kube_detach(KubeState *s, KubePod *p);
+bool      kube_pod_over(const KubePod *p);            // Succeeded or Failed
 KubeNode *kube_host(KubeState *s, const char *name);  // makes an unknown one if there is none
 void      kube_host_drop(KubeState *s, KubeNode *n);  // frees one that is unknown and without pods
 uint32_t  kube_resource(KubeState *s, const char *name);  // KUBE_RESOURCES: no room
