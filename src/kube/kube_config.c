@@ -24,6 +24,7 @@ struct ConfigNode {  // of the file, as a tree
 typedef struct ConfigReader {
     const char *name;
     const char *key;  // read, and its value not yet; NULL: none
+    size_t      key_line;
     Arena      *tree, *out;
     ConfigNode *open[CONFIG_DEPTH];
     uint32_t    depth;
@@ -40,7 +41,7 @@ static Err add_node(ConfigReader *r, ConfigKind kind, size_t line, ConfigNode **
         return err_set(ERR_LIMIT, "%s:%zu: more than %d keys", r->name, line, CONFIG_KEYS);
     ConfigNode *n = arena_try_new(r->tree, ConfigNode, 1);
     if (n == NULL) return err_set(ERR_LIMIT, "%s:%zu: the file is too large", r->name, line);
-    *n = (ConfigNode){.kind = kind, .key = r->key, .line = line};
+    *n = (ConfigNode){.kind = kind, .key = r->key, .line = r->key != NULL ? r->key_line : line};
     *(in->last != NULL ? &in->last->next : &in->first) = n;
     in->last = n;
     r->key = NULL;
@@ -64,6 +65,7 @@ static Err add_scalar(ConfigReader *r, const yaml_event_t *e, size_t line) {
     memcpy(text, from, len);
     if (wants_key(r)) {
         r->key = text;
+        r->key_line = line;
         return ERR_OK;
     }
     TRY(add_node(r, CONFIG_SCALAR, line, &n));
@@ -258,7 +260,7 @@ static Err read_cluster(const ConfigReader *r, const ConfigNode *n, KubeConfig *
         return err_set(ERR_CONFIG,
                        "%s:%zu: insecure-skip-tls-verify contradicts the certificate authority; "
                        "remove one of them",
-                       r->name, n->line);
+                       r->name, find(n, "insecure-skip-tls-verify")->line);
     return ERR_OK;
 }
 

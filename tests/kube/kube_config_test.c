@@ -103,7 +103,7 @@ static void refuses_by_name_file_and_line(void **state) {
     refuses(U "    username: me\n", ERR_UNSUPPORTED, AT, "username");
     refuses(HEAD CLUSTER "    proxy-url: http://p\n" USER "    token: t\n", ERR_UNSUPPORTED,
             "conf/kube.yaml:13:", "proxy-url");
-    refuses(U "    client-certificate: a.pem\n", ERR_CONFIG, "conf/kube.yaml:16:", "client-key");
+    refuses(U "    client-certificate: a.pem\n", ERR_CONFIG, "conf/kube.yaml:15:", "client-key");
     refuses(U "    client-key-data: '#'\n", ERR_CONFIG, AT, "client-key-data");
     refuses(U "    token: [a]\n", ERR_CONFIG, AT, "token");
     refuses(U "    token: a\n    token: b\n", ERR_CONFIG, "conf/kube.yaml:17:", "already set");
@@ -114,7 +114,7 @@ static void refuses_by_name_file_and_line(void **state) {
             ERR_CONFIG, "conf/kube.yaml:11:", "https://x/?a");
     refuses(HEAD CLUSTER "    insecure-skip-tls-verify: true\n    certificate-authority: x\n" USER
                          "    token: t\n",
-            ERR_CONFIG, "conf/kube.yaml:12:", "contradicts");
+            ERR_CONFIG, "conf/kube.yaml:13:", "contradicts");
     refuses("clusters: []\n", ERR_CONFIG, "conf/kube.yaml", "current-context");
     refuses("[]\n", ERR_CONFIG, "conf/kube.yaml", "not a kubeconfig");
     refuses("", ERR_CONFIG, "conf/kube.yaml", "not a kubeconfig");
