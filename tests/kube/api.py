@@ -132,19 +132,23 @@ class Api:
                 return items, page["metadata"]["resourceVersion"]
 
     def watch(self, path, version, seconds=300, stop=None, **query):
-        """Events as (type, object) until the stream ends. With `stop`, an Event, it ends soon after that is set."""
+        """Events as (type, object) until the stream ends, or until `stop`, a Stop, is set."""
         query = {"watch": 1, "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": seconds,
                  **query}
-        connection = self.connect(timeout=1 if stop else seconds + 30)
+        connection = self.connect(timeout=seconds + 30)
         try:
+            connection.connect()
+            stop = stop or Stop()
+            stop.sock = connection.sock
+            if stop.is_set():
+                return
             connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}", None, self.headers())
-            sock = connection.sock
-            sock.settimeout(30)
             response = connection.getresponse()
             if response.status != 200:
                 raise Refused(Reply(response.status, response.headers, response.read()), f"watch {path}")
-            sock.settimeout(0.5 if stop else seconds + 30)
-            for line in lines(response, stop):
+            for line in lines(response):
+                if stop.is_set():
+                    return
                 event = json.loads(line)
                 yield event["type"], event["object"]
         finally:
@@ -196,14 +200,25 @@ class Api:
         return {}
 
 
-def lines(response, stop):
-    """Lines of a chunked response; a time-out of the socket only looks at `stop`."""
+class Stop(threading.Event):
+    """Ends a watch of another thread, also while it waits for an event."""
+
+    sock = None
+
+    def set(self):
+        super().set()
+        if self.sock:
+            try:
+                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended by itself
+
+
+def lines(response):
+    """Lines of a chunked response; half a line at its end is dropped."""
     rest = b""
-    while not (stop and stop.is_set()):
-        try:
-            data = response.read1(65536)
-        except TimeoutError:
-            continue
+    while True:
+        data = response.read1(65536)
         if not data:
             return
         parts = (rest + data).split(b"\n")

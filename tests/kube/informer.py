@@ -2,7 +2,7 @@
 import threading
 import time
 
-from api import Refused
+from api import Refused, Stop
 
 
 class Informer:
@@ -10,7 +10,7 @@ class Informer:
 
     def __init__(self, api, path, changed, **query):
         self.api, self.path, self.changed, self.query = api, path, changed, query
-        self.known, self.listed, self.stopping = {}, threading.Event(), threading.Event()
+        self.known, self.listed, self.stopping = {}, threading.Event(), Stop()
         self.relists, self.failures, self.fault = 0, 0, None
         self.thread = threading.Thread(target=self.run, daemon=True)
 

@@ -87,8 +87,9 @@ class Kubelet:
             self.wake.notify()
         self.watched_nodes.stop()
         self.watched_pods.stop()
+        end = time.monotonic() + 10  # for all: a thread may be waiting for a server that does not answer
         for t in self.threads:
-            t.join(10)
+            t.join(max(end - time.monotonic(), 0))
 
     # Time and calls.
     def later(self, seconds, fn, *given):

@@ -1,6 +1,7 @@
 """A scheduler as simple as it can be, to try the harness with: reads everything once, then places pod after pod.
 
-First fit by the rules of rules.py; a gang goes whole or not at all; what has no place gets a PodScheduled condition.
+First fit by the rules of rules.py, pods with GPUs first; a gang goes whole or not at all; what has no place gets a
+PodScheduled condition.
 """
 import collections
 
@@ -30,7 +31,7 @@ class Naive:
             if not p["spec"].get("nodeName") and not ended(p) and p["spec"]["schedulerName"] == self.scheduler:
                 units.setdefault(rules.labels_of(p).get(GROUP) or p["metadata"]["uid"], []).append(p)
         placed, without = [], []
-        for unit in units.values():
+        for unit in sorted(units.values(), key=lambda u: -pod_requests(u[0]["spec"]).get(GPU, 0)):
             (placed if self.place(unit) else without).extend(unit)
         return [(p, p["spec"]["nodeName"]) for p in placed], without
 

@@ -81,7 +81,7 @@ class Server:
         path, _, query = target.partition("?")
         self.counts[f"{method} {generic(path)}"] += 1
         if re.search(r"(^|&)watch=(1|true)", query):
-            await self.watch(writer, method, target, head, rule)
+            await self.watch(reader, writer, method, target, head, rule)
             return False
         if rule and not await self.fault(rule, writer, method, target, head, body):
             return rule.do == "status"
@@ -246,13 +246,15 @@ class Server:
                                f'"{ns}"')
 
     # Watches.
-    async def watch(self, writer, method, target, head, rule):
+    async def watch(self, reader, writer, method, target, head, rule):
         if rule and not await self.fault(rule, writer, method, target, head, b""):
             await writer.drain()
             return
         headers = self.forwarded(head)
         headers.pop("accept-encoding", None)
         reply, source, upstream = await self.api.send(method, target, headers, b"")
+        left = asyncio.ensure_future(reader.read(1))  # a client that leaves ends its watch, also while nothing happens
+        left.add_done_callback(lambda t: (t.cancelled() or t.exception(), upstream.transport.abort()))
         try:
             if reply.first[1] != "200" or not reply.chunked:
                 text = await http1.read_body(source, reply, True)
@@ -270,6 +272,7 @@ class Server:
             finally:
                 self.watching.discard(watch)
         finally:
+            left.cancel()
             upstream.transport.abort()
 
     async def stream(self, watch, source):
