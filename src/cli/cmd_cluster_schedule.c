@@ -151,25 +151,28 @@ static Err read_options(Run *r, ClusterKubeOptions *out) {
     TRY(policy_choice_read(TIER_CLUSTER, o->policy, &o->sets, a, &choice));
     TRY(read_config(o, a, config));
     TRY(tenant_shares_read(o->quota, o->weights, a, shares));
-    *out = (ClusterKubeOptions){.config = config,
-                                .state = {.scheduler_name = o->scheduler_name,
-                                          .tenant_label = o->tenant_label,
-                                          .namespaces = o->namespaces,
-                                          .node_selector = o->node_selector},
-                                .lease = {.namespace_name = o->lease_namespace,
-                                          .name = o->lease_name,
-                                          .identity = identity_of(o, a)},
-                                .policy = choice.policy,
-                                .settings = choice.settings,
-                                .shares = shares,
-                                .seed = (uint64_t)o->seed,
-                                .switch_file = o->switch_file,
-                                .dry_run = o->dry_run,
-                                .no_lease = o->no_lease,
-                                .log = &r->log,
-                                .stops = {.min_run = o->stops.min_run_s * CLUSTER_SECOND,
-                                          .max_stops = (uint32_t)o->stops.max_stops},
-                                .hooks = {.noted = noted, .self = r}};
+    *out = (ClusterKubeOptions){
+        .config = config,
+        .state = {.scheduler_name = o->scheduler_name,
+                  .tenant_label = o->tenant_label,
+                  .namespaces = o->namespaces,
+                  .node_selector = o->node_selector},
+        .lease = {.namespace_name = o->lease_namespace != NULL       ? o->lease_namespace
+                                    : config->namespace_name != NULL ? config->namespace_name
+                                                                     : "kube-system",
+                  .name = o->lease_name,
+                  .identity = identity_of(o, a)},
+        .policy = choice.policy,
+        .settings = choice.settings,
+        .shares = shares,
+        .seed = (uint64_t)o->seed,
+        .switch_file = o->switch_file,
+        .dry_run = o->dry_run,
+        .no_lease = o->no_lease,
+        .log = &r->log,
+        .stops = {.min_run = o->stops.min_run_s * CLUSTER_SECOND,
+                  .max_stops = (uint32_t)o->stops.max_stops},
+        .hooks = {.noted = noted, .self = r}};
     TRY(read_preemption(o->preemption, &out->preemption));
     return read_beliefs(o, choice.policy, a, &out->beliefs);
 }
@@ -292,7 +295,7 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
         {"no-lease", ARG_FLAG, &o->no_lease, NULL,
          "without leader election: only where no other instance runs", 0, 0},
         {"lease-namespace", ARG_TEXT, &o->lease_namespace, "NAME",
-         "of the lease (default kube-system)", 0, 0},
+         "of the lease (default the kubeconfig's or the pod's)", 0, 0},
         {"lease-name", ARG_TEXT, &o->lease_name, "NAME", "of the lease (default cotenant)", 0, 0},
         {"identity", ARG_TEXT, &o->identity, "NAME",
          "of this instance in the lease (default its host and process)", 0, 0},
@@ -319,7 +322,6 @@ int cmd_cluster_schedule(const Command *c, int argc, char **argv) {
                  .policy = "maifs",
                  .estimator = "shared",
                  .preemption = "priority",
-                 .lease_namespace = "kube-system",
                  .lease_name = "cotenant",
                  .listen = "127.0.0.1:10260",
                  .log_format = "logfmt",

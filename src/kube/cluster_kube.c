@@ -269,6 +269,13 @@ void cluster_kube_stop(ClusterKube *k, void (*done)(void *self), void *self) {
     k->stopped = done;
     k->stopped_self = self;
     arm(k, &k->stop_timer, clock_monotonic_ns() + stop_ns);
+    cluster_kube_landed(k);
+}
+
+// What is under way ends before the lease is given away.
+void cluster_kube_landed(ClusterKube *k) {
+    if (!k->stopping || k->in_flight > 0 || k->stopped == NULL || k->releasing) return;
+    k->releasing = true;
     if (k->lease != NULL)
         kube_lease_release(k->lease, released, k);
     else

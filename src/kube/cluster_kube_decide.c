@@ -94,7 +94,7 @@ static Err take_picture(ClusterKube *k, Arena *scratch, KubePicture *p) {
     return ERR_OK;
 }
 
-static Err build_view(ClusterKube *k, Arena *scratch, KubePicture *p) {
+static Err build_view(ClusterKube *k, Arena *scratch, KubePicture *p, bool *asks) {
     KubeRules rules = {.stops = k->options.stops,
                        .restart = 40 * CLUSTER_SECOND,
                        .restart_wide = 60 * CLUSTER_SECOND,
@@ -110,6 +110,7 @@ static Err build_view(ClusterKube *k, Arena *scratch, KubePicture *p) {
     k->view.view.reason = p->reason = k->jobs.reason | k->reason;
     k->jobs.reason = k->reason = 0;
     if (anew) TRY(open_policy(k));
+    *asks = anew || p->reason != 0;  // nothing that a policy decides on changed otherwise
     find_lent(k);
     return ERR_OK;
 }
@@ -138,25 +139,28 @@ static uint32_t ask_policy(ClusterKube *k, const KubePicture *p) {
     return n;
 }
 
-static Err make_plan(ClusterKube *k, const KubePicture *p) {
-    kube_plan_open(&k->plan);
+static Err make_plan(ClusterKube *k, const KubePicture *p, bool asks) {
+    uint32_t n = asks ? ask_policy(k, p) : 0;
     k->plan.all_own = !k->policy_ready;
-    TRY(kube_plan_own(&k->plan, OWN_JOBS));
-    uint32_t n = ask_policy(k, p);
     TRY(kube_plan_apply(&k->plan, &k->view.view, k->actions, n));
+    TRY(kube_plan_own(&k->plan, false, OWN_JOBS));
     return kube_plan_preempt(&k->plan, CLAIMS);
 }
 
 static Err decide(ClusterKube *k, Arena *scratch) {
     KubePicture p;
+    bool        asks = false;
     if (k->wake_at <= cluster_kube_now(k)) {
         k->reason |= CLUSTER_TIMER;
         k->counts.wakes++;
     }
     TRY(kube_jobs_update(&k->jobs, k->state, cluster_kube_now(k)));
     TRY(kube_servers_find(&k->jobs, k->state, FIND_SERVERS));
-    TRY(build_view(k, scratch, &p));
-    TRY(make_plan(k, &p));
+    kube_plan_open(&k->plan);
+    TRY(kube_plan_own(&k->plan, true, OWN_JOBS));
+    if (k->plan.n > 0) TRY(kube_jobs_update(&k->jobs, k->state, cluster_kube_now(k)));
+    TRY(build_view(k, scratch, &p, &asks));
+    TRY(make_plan(k, &p, asks));
     for (uint32_t i = 0; i < k->plan.n; i++) TRY(cluster_kube_write_step(k, &k->plan.steps[i]));
     return ERR_OK;
 }

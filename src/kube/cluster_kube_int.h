@@ -48,7 +48,7 @@ struct ClusterKube {
     KubePlanRules      rules;
     KubeWatchOf        watches[KUBE_KINDS];
     bool               open;  // state and jobs exist
-    bool               policy_ready, leads, stopping;
+    bool               policy_ready, leads, stopping, releasing;
     bool               discovered, has_eviction_v1;
     KubeCall           discovery;
     uint32_t           discovery_step;
@@ -91,6 +91,7 @@ MUST_USE Err cluster_kube_write_patch(ClusterKube *k, KubeWriteKind kind, const 
                                       char *path, char *body);  // takes path and body
 void         cluster_kube_pump(ClusterKube *k);                 // starts what may be written
 void         cluster_kube_drop_writes(ClusterKube *k);
+void         cluster_kube_landed(ClusterKube *k);  // a write ended: goes on with a stop
 KubeJob     *cluster_kube_job(ClusterKube *k, uint64_t serial);
 
 void cluster_kube_status(ClusterKube *k);  // conditions of waiting pods, at a bounded rate

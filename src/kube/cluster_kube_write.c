@@ -253,6 +253,7 @@ static void done(void *self, KubeCall *c, const KubeReply *r) {
                                              : after_other(k, w, r);
     if (over) free_write(w);
     cluster_kube_pump(k);
+    cluster_kube_landed(k);
 }
 
 static const char *method_of(const KubeWrite *w) {

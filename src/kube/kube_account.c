@@ -67,6 +67,7 @@ void kube_attach(KubeState *s, KubePod *p, KubeNode *n) {
     p->host_at = n->n_pods;
     n->pods[n->n_pods++] = p;
     for (uint32_t i = 0; i < KUBE_RESOURCES; i++) n->info.used.of[i] += p->info.requests.of[i];
+    n->info.gpu_milli += p->info.requests.of[KUBE_GPU] * p->info.gpu_milli;
     for (uint32_t i = 0; i < p->anti.n; i++) repel_add(s, p, &p->anti.at[i]);
     if (s->n_waiting > 0) s->version++;  // it may be what another waits for
     s->change++;
@@ -78,6 +79,7 @@ void kube_detach(KubeState *s, KubePod *p) {
     n->pods[p->host_at] = n->pods[--n->n_pods];
     n->pods[p->host_at]->host_at = p->host_at;
     for (uint32_t i = 0; i < KUBE_RESOURCES; i++) n->info.used.of[i] -= p->info.requests.of[i];
+    n->info.gpu_milli -= p->info.requests.of[KUBE_GPU] * p->info.gpu_milli;
     for (uint32_t i = 0; i < p->anti.n; i++) repel_drop(s, &p->anti.at[i]);
     p->host = NULL;
     p->assumed = false;

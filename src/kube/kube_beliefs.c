@@ -131,15 +131,18 @@ static KubeUnitRate *unit_rate(KubeBeliefs *b, const KubeJob *j, const ClusterTa
 typedef struct ProgressReport {
     double rate;  // iterations per second of the whole gang
     TimeNs at;
+    double progress;
 } ProgressReport;
 
 // The newest report of the job's pods: a gang reports by any of them.
-static ProgressReport report_of(const KubeJob *j) {
+static ProgressReport report_of(const KubeJob *j, TimeNs now) {
     ProgressReport r = {.at = 0};
     for (uint32_t i = 0; i < j->n; i++) {
         const KubePodInfo *p = kube_pod_info(j->members[i].pod);
-        if (p->progress_at > r.at && p->progress_rate > 0)
-            r = (ProgressReport){p->progress_rate, p->progress_at};
+        if (!(p->progress_rate > 0)) continue;
+        TimeNs at = p->progress_at;
+        if (at == 0 && p->progress != j->reported) at = now;  // a report without its time is new
+        if (at > r.at) r = (ProgressReport){p->progress_rate, at, p->progress};
     }
     return r;
 }
@@ -179,12 +182,13 @@ static void learn_rate(KubeBeliefs *b, KubeJobs *x, KubeJob *j, const ClusterSet
 // A report newer than the last change of its amounts. The first one says what rate 1 is.
 static void read_report(KubeBeliefs *b, KubeJobs *x, KubeJob *j, const ClusterSetup *s) {
     ClusterTask   *t = &x->tasks[j->slot];
-    ProgressReport r = report_of(j);
+    ProgressReport r = report_of(j, x->now);
     TimeNs         since = t->since > j->resized_at ? t->since : j->resized_at;
     if (r.at <= j->reported_at || r.at < since) return;
     KubeUnitRate *shared = unit_rate(b, j, t);
     bool          first = j->unit_rate <= 0;
     j->reported_at = r.at;
+    j->reported = r.progress;
     b->reports++;
     if (first && shared != NULL && shared->per_s > 0) j->unit_rate = shared->per_s;
     if (j->unit_rate <= 0) j->unit_rate = r.rate / (t->rate > 0 ? t->rate : 1);

@@ -33,6 +33,19 @@ bool fit_check_resources(const FitQuery *q, KubeVerdict *why) {
     return true;
 }
 
+static bool has_shares(const FitQuery *q, KubeVerdict *why) {
+    const KubeNodeInfo *n = &q->node->info;
+    const KubePodInfo  *p = &q->pod->info;
+    if (n->devices == 0 || p->requests.of[KUBE_GPU] == 0) return true;
+    int64_t need = p->requests.of[KUBE_GPU] * p->gpu_milli;
+    int64_t room = (int64_t)n->devices * 1000 - n->gpu_milli;
+    if (q->pod->host == q->node) room += need;
+    if (need <= room) return true;
+    *why =
+        (KubeVerdict){FIT_INSUFFICIENT, KUBE_GPU, need - room, q->state->resources[KUBE_GPU]->text};
+    return false;
+}
+
 static FitQuery query(const KubeState *s, const KubePod *p, const KubeNode *n,
                       const KubeAmounts *amounts) {
     return (FitQuery){.state = s,
@@ -49,7 +62,7 @@ bool kube_fit(const KubeState *s, const KubePod *p, const KubeNode *n, const Kub
     if (why->reason != FIT_OK) return false;
     for (uint32_t i = 0; i < q.plan->n_checks; i++)
         if (!q.plan->checks[i](&q, why)) return false;
-    return true;
+    return has_shares(&q, why);
 }
 
 // The node as if it were empty.

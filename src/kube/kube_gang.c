@@ -118,8 +118,6 @@ static void set_demand(KubeJobs *x, KubeJob *j) {
     to->gpu_milli = d.gpus > 0 ? d.least_milli : 0;
     to->cores_milli = kube_amount(d.cores);
     to->memory_mib = kube_amount(d.memory);
-    x->fractions = x->fractions || (!j->own && d.gpus > 0 && to->gpu_milli < CLUSTER_WHOLE_GPU);
-    x->no_gpus = x->no_gpus || (!j->own && d.gpus == 0);
 }
 
 static ClusterSlice *slice_on(KubeJob *j, uint32_t n, uint32_t server) {
@@ -171,6 +169,8 @@ static uint64_t shape_of(const ClusterTask *t) {
 }
 
 static void enter(KubeJobs *x, ClusterTask *t, ClusterState to) {
+    x->fractions = x->fractions || (t->job.gpus > 0 && t->job.gpu_milli < CLUSTER_WHOLE_GPU);
+    x->no_gpus = x->no_gpus || t->job.gpus == 0;
     t->state = to;
     t->entry = ++x->entries;
     t->since = t->mark = x->now;
@@ -200,7 +200,9 @@ static Err settle_running(KubeJobs *x, KubeJob *j) {
     bool     shown = !j->own && t->n_slices > 0;
     if (shown && t->state != CLUSTER_RUNNING) begin_run(x, j);
     if (!shown && t->state != CLUSTER_GONE) t->state = CLUSTER_GONE;
+    if (!shown && j->phase != KUBE_JOB_RUNS) t->since = x->now;
     if (shape != j->shape) {
+        if (j->shape != 0) x->reason |= CLUSTER_JOB_ENDED;  // some of it, or its amounts
         t->measured = 0;
         j->shape = shape;
         j->resized_at = x->now;

@@ -264,11 +264,19 @@ static Err take_pods(KubeJobs *x, const KubeState *s) {
     return ERR_OK;
 }
 
-static void index_nodes(const KubeState *s, Arena *scratch, StringMap *out) {
+// Bits of sets are nodes in their order: another order makes them void.
+static void index_nodes(KubeJobs *x, const KubeState *s, Arena *scratch, StringMap *out) {
     KubeNode *const *nodes;
     uint32_t         n = kube_state_nodes(s, &nodes);
+    uint64_t         order = HASH_FNV_START;
     string_map_init(out, scratch);
-    for (uint32_t i = 0; i < n; i++) string_map_put(out, kube_node_info(nodes[i])->name, i);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = kube_node_info(nodes[i])->name;
+        string_map_put(out, name, i);
+        order = hash_fnv(order, name, strlen(name) + 1);
+    }
+    if (order != x->bits.order) kube_servers_clear(x);
+    x->bits.order = order;
 }
 
 static void read_member(const KubeState *s, const StringMap *servers, KubeMember *m) {
@@ -296,7 +304,7 @@ static void read_job(KubeJobs *x, const KubeState *s, const StringMap *servers, 
         j->n_bound += m->bound;
         j->n_free += m->free;
         j->fungible = j->fungible && p->fungible;
-        if (j->gang && p->group_min > 0) j->least = p->group_min;
+        if (j->gang) j->least = kube_state_gang(s, m->pod).min;
     }
     if (p != NULL) x->tasks[j->slot].job.priority = p->priority;
     kube_gang_route(j);
@@ -368,7 +376,7 @@ static Err settle_all(KubeJobs *x, Arena *scratch) {
 
 static Err update(KubeJobs *x, const KubeState *s, Arena *scratch) {
     StringMap servers;
-    index_nodes(s, scratch, &servers);
+    index_nodes(x, s, scratch, &servers);
     account(x);
     TRY(take_pods(x, s));
     for (uint32_t i = 0; i < x->n_slots; i++) {

@@ -68,12 +68,14 @@ typedef struct KubeJob {
     uint64_t        estimated_after;
     double          unit_rate;    // iterations per second at rate 1; 0: not known
     TimeNs          reported_at;  // of the progress report used last
+    double          reported;     // its iterations
 } KubeJob;
 
 typedef struct KubeBits {  // interned sets of servers, see kube_servers.c
     struct KubeBitSet *first;
     uint32_t           n, words, n_servers;
     uint64_t           generation;  // changes when the sets are dropped
+    uint64_t           order;       // hash of the nodes' names in their order
 } KubeBits;
 
 typedef struct KubeJobs {

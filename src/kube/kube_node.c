@@ -77,6 +77,14 @@ static void read_labels(KubeNode *n, const json_t *labels, KubeMemory *m) {
         m, label_text(labels, kube_labels[KUBE_LABEL_RACK].key, "topology.kubernetes.io/rack"));
 }
 
+// A device plugin that advertises a GPU several times labels the node with their number.
+static uint32_t read_devices(const json_t *labels, const KubeNodeInfo *i) {
+    const char *text = kube_text(labels, "nvidia.com/gpu.count");
+    int64_t     n = 0;
+    if (text == NULL || quantity_units(text, &n) != ERR_OK || n <= 0) return 0;
+    return n < i->allocatable.of[KUBE_GPU] ? (uint32_t)n : 0;
+}
+
 static KubeNode read_node(KubeState *s, const json_t *object, KubeMemory *m) {
     const json_t *spec = json_object_get(object, "spec");
     const json_t *status = json_object_get(object, "status");
@@ -88,6 +96,8 @@ static KubeNode read_node(KubeState *s, const json_t *object, KubeMemory *m) {
     read_labels(&n, json_object_get(json_object_get(object, "metadata"), "labels"), m);
     read_taints(&n, json_object_get(spec, "taints"), m);
     read_amounts(s, json_object_get(status, "allocatable"), m, &n.info);
+    n.info.devices =
+        read_devices(json_object_get(json_object_get(object, "metadata"), "labels"), &n.info);
     n.in_scope = label_selector_matches(&s->scope, n.labels);
     return n;
 }
@@ -141,6 +151,7 @@ void kube_node_put(KubeState *s, const json_t *object) {
     n->memory = m;
     fresh.info.name = n->info.name;
     fresh.info.used = n->info.used;
+    fresh.info.gpu_milli = n->info.gpu_milli;
     n->info = fresh.info;
     n->labels = fresh.labels;
     n->taints = fresh.taints;
@@ -161,6 +172,7 @@ void kube_node_remove(KubeState *s, KubeNode *n) {
                          .gpu_type = "",
                          .rack = "",
                          .used = n->info.used,
+                         .gpu_milli = n->info.gpu_milli,
                          .unsupported = "the node was deleted"};
     n->info = gone;
     kube_memory_finish(&n->memory);

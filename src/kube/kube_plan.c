@@ -49,12 +49,20 @@ static bool never_preempts(const KubeJob *j) {
     return false;
 }
 
+// Some disruption budget forbids the eviction of one of its pods now.
+static bool is_protected(const KubePlan *p, const KubeJob *j) {
+    for (uint32_t i = 0; i < j->n; i++)
+        if (j->members[i].bound && kube_state_disruptions(p->state, j->members[i].pod) == 0)
+            return true;
+    return false;
+}
+
 bool kube_plan_may_evict(const KubePlan *p, const KubeJob *victim, const KubeJob *for_job) {
     const ClusterTask   *v = &p->jobs->tasks[victim->slot], *f = &p->jobs->tasks[for_job->slot];
     const KubePlanRules *r = p->rules;
     if (r->act != KUBE_ACT_ALL || r->preemption == KUBE_PREEMPT_NONE) return false;
     if (victim == for_job || victim->phase != KUBE_JOB_RUNS || is_critical(victim, v)) return false;
-    if (never_preempts(for_job)) return false;
+    if (never_preempts(for_job) || is_protected(p, victim)) return false;
     bool lower = v->job.priority < f->job.priority;
     bool equal = v->job.priority == f->job.priority && r->preemption == KUBE_PREEMPT_POLICY;
     if (!lower && !equal) return false;
@@ -217,9 +225,10 @@ Err kube_plan_apply(KubePlan *p, const ClusterView *v, const ClusterAction *a, u
     return ERR_OK;
 }
 
-static bool is_own(const KubePlan *p, const KubeJob *j) {
-    if (p->jobs->now < j->retry_at) return false;
-    if (j->phase == KUBE_JOB_READY) return j->own || j->waits_for_room || p->all_own;
+static bool is_own(const KubePlan *p, const KubeJob *j, bool reserved) {
+    if (reserved) return j->phase == KUBE_JOB_READY && j->waits_for_room;
+    if (p->jobs->now < j->retry_at || j->waits_for_room) return false;
+    if (j->phase == KUBE_JOB_READY) return j->own || p->all_own;
     return j->phase == KUBE_JOB_RUNS && j->n_free > 0 && !j->evicted;
 }
 
@@ -250,14 +259,14 @@ static Err start_own(KubePlan *p, KubeJob *j) {
     return ERR_OK;
 }
 
-Err kube_plan_own(KubePlan *p, uint32_t most) {
+Err kube_plan_own(KubePlan *p, bool reserved, uint32_t most) {
     KubeJobs *x = p->jobs;
     KubeJob **order = malloc((x->n + 1) * sizeof(KubeJob *));
     uint32_t  n = 0;
     Err       e = ERR_OK;
     if (order == NULL) return err_set(ERR_LIMIT, "no memory for a plan");
     for (uint32_t i = 0; i < x->n_slots; i++)
-        if (x->at[i] != NULL && is_own(p, x->at[i])) {
+        if (x->at[i] != NULL && is_own(p, x->at[i], reserved)) {
             x->at[i]->priority_now = x->tasks[i].job.priority;
             order[n++] = x->at[i];
         }

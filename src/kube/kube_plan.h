@@ -76,9 +76,9 @@ void kube_plan_finish(KubePlan *p);
 
 void         kube_plan_open(KubePlan *p);  // no steps
 MUST_USE Err kube_plan_apply(KubePlan *p, const ClusterView *v, const ClusterAction *a, uint32_t n);
-// Jobs for which room was made, jobs that the contract cannot say, and pods that are missing in
-// gangs that run: at most `most` of them, the oldest first.
-MUST_USE Err kube_plan_own(KubePlan *p, uint32_t most);
+// At most `most` jobs, by priority, then the oldest first: with `reserved` those for which room was
+// made, else jobs that the contract cannot say, and pods that are missing in gangs that run.
+MUST_USE Err kube_plan_own(KubePlan *p, bool reserved, uint32_t most);
 // Room for jobs that wait although jobs of lower priority run, at most for `most` of them.
 MUST_USE Err kube_plan_preempt(KubePlan *p, uint32_t most);
 

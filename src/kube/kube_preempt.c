@@ -9,9 +9,11 @@
 typedef struct RoomSearch {
     KubePlan    *plan;
     KubeJob     *job;
-    KubeAmounts *left;     // [n_nodes] free, with what was given and taken so far
-    bool        *victims;  // [n_slots]
-    bool        *tried;    // [n_slots] in the search on one node
+    KubeAmounts *left;       // [n_nodes] free, with what was given and taken so far
+    bool        *victims;    // [n_slots]
+    bool        *tried;      // [n_slots] in the search on one node
+    uint32_t    *first;      // [n_nodes + 1] of residents
+    uint32_t    *residents;  // slots of jobs with a pod there, by node; a job may occur twice
 } RoomSearch;
 
 static bool suffices(const KubeAmounts *left, const KubeAmounts *need) {
@@ -35,20 +37,14 @@ static void give(RoomSearch *x, const KubeJob *victim, KubeAmounts *left, uint32
     }
 }
 
-static bool runs_on(const KubeJob *j, uint32_t server) {
-    for (uint32_t i = 0; i < j->n; i++)
-        if (j->members[i].bound && j->members[i].server == server) return true;
-    return false;
-}
-
 // Of lowest priority, then the one that began last, so that the least work is lost.
 static KubeJob *next_victim(const RoomSearch *x, uint32_t server) {
     const KubeJobs *jobs = x->plan->jobs;
     KubeJob        *best = NULL;
-    for (uint32_t i = 0; i < jobs->n_slots; i++) {
+    for (uint32_t k = x->first[server]; k < x->first[server + 1]; k++) {
+        uint32_t i = x->residents[k];
         KubeJob *j = jobs->at[i];
-        if (j == NULL || x->victims[i] || x->tried[i] || j->evicted || !runs_on(j, server))
-            continue;
+        if (x->victims[i] || x->tried[i] || j->evicted) continue;
         if (!kube_plan_may_evict(x->plan, j, x->job)) continue;
         const ClusterTask *a = &jobs->tasks[i], *b = best ? &jobs->tasks[best->slot] : NULL;
         if (b == NULL || a->job.priority < b->job.priority ||
@@ -165,6 +161,26 @@ static KubeJob *next_claim(const KubePlan *p, int32_t lowest) {
     return best;
 }
 
+// Residents by node: counted, then written.
+static Err list_residents(RoomSearch *x) {
+    const KubeJobs *jobs = x->plan->jobs;
+    uint32_t        n = x->plan->n_nodes;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < jobs->n_slots; i++)
+            for (uint32_t k = 0; jobs->at[i] != NULL && k < jobs->at[i]->n; k++) {
+                const KubeMember *m = &jobs->at[i]->members[k];
+                if (!m->bound || m->server >= n) continue;
+                if (pass == 0) x->first[m->server + 2]++;
+                if (pass == 1) x->residents[x->first[m->server + 1]++] = i;
+            }
+        if (pass == 1) break;
+        for (uint32_t i = 0; i < n; i++) x->first[i + 2] += x->first[i + 1];
+        x->residents = calloc(x->first[n + 1] + 1, sizeof *x->residents);
+        if (x->residents == NULL) return err_set(ERR_LIMIT, "no memory to look for room");
+    }
+    return ERR_OK;
+}
+
 Err kube_plan_preempt(KubePlan *p, uint32_t most) {
     const KubePlanRules *r = p->rules;
     KubeJobs            *x = p->jobs;
@@ -172,11 +188,15 @@ Err kube_plan_preempt(KubePlan *p, uint32_t most) {
     RoomSearch s = {.plan = p,
                     .left = calloc(p->n_nodes + 1, sizeof *s.left),
                     .victims = calloc(x->n_slots + 1, sizeof *s.victims),
-                    .tried = calloc(x->n_slots + 1, sizeof *s.tried)};
+                    .tried = calloc(x->n_slots + 1, sizeof *s.tried),
+                    .first = calloc(p->n_nodes + 2, sizeof *s.first)};
     Err        e = ERR_OK;
-    if (s.left == NULL || s.victims == NULL || s.tried == NULL)
+    int32_t    lowest = lowest_running(x);
+    bool       some = next_claim(p, lowest) != NULL;
+    if (s.left == NULL || s.victims == NULL || s.tried == NULL || s.first == NULL)
         e = err_set(ERR_LIMIT, "no memory to look for room");
-    int32_t lowest = lowest_running(x);
+    else if (some)
+        e = list_residents(&s);
     while (e == ERR_OK && most-- > 0 && (s.job = next_claim(p, lowest)) != NULL) {
         s.job->claimed_at = x->now;
         e = make_room(&s);
@@ -184,5 +204,7 @@ Err kube_plan_preempt(KubePlan *p, uint32_t most) {
     free(s.left);
     free(s.victims);
     free(s.tried);
+    free(s.first);
+    free(s.residents);
     return e;
 }

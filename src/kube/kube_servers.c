@@ -17,7 +17,7 @@ void kube_servers_clear(KubeJobs *x) {
         next = s->next;
         free(s);
     }
-    x->bits = (KubeBits){.generation = x->bits.generation + 1};
+    x->bits = (KubeBits){.generation = x->bits.generation + 1, .order = x->bits.order};
     for (uint32_t i = 0; i < x->n_slots; i++) {
         x->tasks[i].job.servers = NULL;
         if (x->at[i] != NULL) x->at[i]->ready_at = 0;

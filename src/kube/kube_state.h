@@ -82,6 +82,8 @@ typedef struct KubePodInfo {
 typedef struct KubeNodeInfo {
     const char *name, *uid, *gpu_type, *rack;  // from labels; "" without
     KubeAmounts allocatable, used;             // used: of counted and assumed pods
+    uint32_t    devices;    // GPUs that there are, if the resource counts shares of them; else 0
+    int64_t     gpu_milli;  // thousandths of GPUs that counted and assumed pods hold
     bool        unschedulable, ready;
     const char *unsupported;  // why nothing can run there: it could not be read; NULL: it could
 } KubeNodeInfo;

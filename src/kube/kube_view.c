@@ -18,8 +18,18 @@ void kube_view_finish(KubeView *v) {
 static uint32_t floor_mib(int64_t bytes) { return bytes > 0 ? kube_amount(bytes >> 20) : 0; }
 
 static int64_t left_of(const KubeNodeInfo *n, KubeResource r) {
+    if (n->unschedulable || n->unsupported != NULL) return 0;
     int64_t left = n->allocatable.of[r] - n->used.of[r];
     return left > 0 ? left : 0;
+}
+
+// Wholly free ones. Where a GPU is advertised several times, the devices count, and what is left of
+// those in use is known to kube_fit alone.
+static uint32_t free_gpus(const KubeNodeInfo *n) {
+    if (n->devices == 0 || n->unschedulable || n->unsupported != NULL)
+        return kube_amount(left_of(n, KUBE_GPU));
+    int64_t whole = (n->gpu_milli + CLUSTER_WHOLE_GPU - 1) / CLUSTER_WHOLE_GPU;
+    return kube_amount((int64_t)n->devices - whole);
 }
 
 Err kube_view_servers(const KubeState *s, const KubeJobs *x, Arena *a, KubeServer **out,
@@ -34,7 +44,7 @@ Err kube_view_servers(const KubeState *s, const KubeJobs *x, Arena *a, KubeServe
         to[i] = (KubeServer){.name = k->name,
                              .type = k->gpu_type,
                              .rack = k->rack,
-                             .gpus = kube_amount(left_of(k, KUBE_GPU)),
+                             .gpus = free_gpus(k),
                              .cores_milli = kube_amount(left_of(k, KUBE_CPU)),
                              .memory_mib = floor_mib(left_of(k, KUBE_MEMORY))};
     }

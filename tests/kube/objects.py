@@ -4,7 +4,7 @@ import random
 SCHEDULER = "cotenant"
 GPU = "nvidia.com/gpu"
 GROUP = "scheduling.x-k8s.io/pod-group"             # label: the gang of a pod
-GROUP_MIN = "cotenant.io/min-available"             # annotation: members that must start together
+GROUP_MIN = "cotenant.io/gang-min"                  # annotation: members that must start together
 FRACTION = "cotenant.io/gpu-fraction"               # annotation: of each GPU that the pod requests
 GPU_COUNT = "nvidia.com/gpu.count"                  # label of a node: devices, where one is advertised several times
 RUN_SECONDS = "test.cotenant.io/run-seconds"        # annotation for the fake kubelet: how long the pod runs
