@@ -50,7 +50,9 @@ static void test_gangs(void **state) {
         &(LiveCasePod){
             .name = "g-1", .gang = "g", .min = 2, .gpus = 2, .node = "n1", .phase = "Running"});
     v = live_case_look(&c);
-    assert_true(v->n_running == 1 && v->running[0] == slot && v->tasks[slot].n_slices == 2);
+    assert_int_equal(v->n_running, 1);
+    assert_int_equal(v->running[0], slot);
+    assert_int_equal(v->tasks[slot].n_slices, 2);
     assert_true(v->tasks[slot].job.gpus == 4 && v->servers[0].gpus == 2);
     live_case_gone(c.state, "g-1");  // what remains is what it holds
     v = live_case_look(&c);

@@ -43,7 +43,8 @@ typedef struct LiveCasePod {
 } LiveCasePod;
 
 static inline void live_case_pod(KubeState *s, const LiveCasePod *p) {
-    char labels[200] = "", notes[400] = "", node[100] = "", gpus[60] = "", min[80] = "";
+    static int version;  // of the object: equal ones are not read again
+    char       labels[200] = "", notes[400] = "", node[100] = "", gpus[60] = "", min[80] = "";
     if (p->gang != NULL) {
         (void)snprintf(labels, sizeof labels, "\"cotenant.io/gang\":\"%s\"", p->gang);
         (void)snprintf(min, sizeof min, "\"cotenant.io/gang-min\":\"%d\"%s", p->min,
@@ -54,14 +55,15 @@ static inline void live_case_pod(KubeState *s, const LiveCasePod *p) {
     if (p->gpus > 0) (void)snprintf(gpus, sizeof gpus, ",\"nvidia.com/gpu\":\"%d\"", p->gpus);
     json_t *doc = live_case_json(
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\",\"uid\":\"%s\","
-        "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:%02dZ\","
+        "\"resourceVersion\":\"%d\",\"creationTimestamp\":\"2026-01-01T00:00:%02dZ\","
         "\"labels\":{%s},\"annotations\":{%s}},"
         "\"spec\":{%s\"schedulerName\":\"cotenant\",\"priority\":%d,\"containers\":[{\"name\":"
         "\"c\","
         "\"resources\":{\"requests\":{\"cpu\":\"%s\",\"memory\":\"1Gi\"%s},"
         "\"limits\":{\"memory\":\"2Gi\"%s}}}]},\"status\":{\"phase\":\"%s\"}}",
-        p->name, p->uid != NULL ? p->uid : p->name, p->created, labels, notes, node, p->priority,
-        p->cpu != NULL ? p->cpu : "1", gpus, gpus, p->phase != NULL ? p->phase : "Pending");
+        p->name, p->uid != NULL ? p->uid : p->name, ++version, p->created, labels, notes, node,
+        p->priority, p->cpu != NULL ? p->cpu : "1", gpus, gpus,
+        p->phase != NULL ? p->phase : "Pending");
     kube_state_put(s, KUBE_PODS_KIND, doc);
     json_decref(doc);
 }
