@@ -182,6 +182,8 @@ static Err open_operator(Run *r, ClusterKubeOptions *k) {
     const Options  *o = r->options;
     KubeRecordHead *head = arena_new(r->arena, KubeRecordHead, 1);
     bool            elects = !o->no_lease && !o->dry_run && o->extender == NULL;
+    const char     *address = o->listen != NULL ? o->listen : "127.0.0.1:10260";
+    if (strcmp(address, "off") == 0) address = NULL;
     *head = (KubeRecordHead){.policy = k->policy->name,
                              .scheduler = o->scheduler_name,
                              .sets = o->sets.at,
@@ -190,7 +192,7 @@ static Err open_operator(Run *r, ClusterKubeOptions *k) {
                              .quota = o->quota,
                              .weights = o->weights,
                              .rules = kube_operator_rules(k)};
-    KubeOperatorOptions x = {.listen = strcmp(o->listen, "off") != 0 ? o->listen : NULL,
+    KubeOperatorOptions x = {.listen = address,
                              .extender = o->extender,
                              .records = o->records,
                              .head = head,
@@ -199,6 +201,7 @@ static Err open_operator(Run *r, ClusterKubeOptions *k) {
                              .lease_name = elects ? o->lease_name : NULL,
                              .server = k->config->server,
                              .dry_run = o->dry_run,
+                             .may_listen = o->listen == NULL,
                              .log = &r->log};
     TRY(kube_operator_create(&r->operator, & x));
     k->hooks = kube_operator_hooks(r->operator);
@@ -323,7 +326,6 @@ int cmd_cluster_schedule(const Command *c, int argc, char **argv) {
                  .estimator = "shared",
                  .preemption = "priority",
                  .lease_name = "cotenant",
-                 .listen = "127.0.0.1:10260",
                  .log_format = "logfmt",
                  .log_level = "info",
                  .stops = {300, 4},

@@ -11,7 +11,8 @@ typedef struct Shortage {  // of the node that lacks least
     uint32_t        kinds;  // resources that it is short of
     KubeResource    resource;
     int64_t         lack, free;
-    double          part;  // of the request, summed
+    double          part;    // of the request, summed
+    bool            beyond;  // the node has less than the request even when it is empty
 } Shortage;
 
 typedef struct Refusals {  // nodes that one thing refuses although they have room
@@ -59,6 +60,7 @@ static Shortage shortage_on(const KubePodInfo *p, const KubeNode *node) {
         int64_t has = free_of(n, r), lack = p->requests.of[r] - has;
         if (lack <= 0) continue;
         s.kinds++;
+        s.beyond |= n->allocatable.of[r] < p->requests.of[r];
         s.part += (double)lack / (double)p->requests.of[r];
         if (s.kinds > 1) continue;
         s.resource = (KubeResource)r;
@@ -70,6 +72,7 @@ static Shortage shortage_on(const KubePodInfo *p, const KubeNode *node) {
 
 static bool less(const Shortage *a, const Shortage *b) {
     if (b->node == NULL) return true;
+    if (a->beyond != b->beyond) return b->beyond;
     return a->kinds != b->kinds ? a->kinds < b->kinds : a->part < b->part;
 }
 
@@ -78,10 +81,28 @@ static void add(json_t *list, const char *kind, const char *node, const char *te
     if (row != NULL) (void)json_array_append_new(list, row);
 }
 
+// The nodes that the pod's constraints allow are too small: all of it is missing there.
+static void say_larger(json_t *list, const Shortage *s) {
+    const KubeNodeInfo *n = kube_node_info(s->node);
+    int64_t             all = n->allocatable.of[s->resource], asked = s->lack + s->free;
+    char                text[512], want[KUBE_AMOUNT_TEXT], has[KUBE_AMOUNT_TEXT];
+    (void)snprintf(
+        text, sizeof text,
+        "a larger node: it asks for %s %s, and the nodes that its constraints allow have "
+        "less; %s has %s",
+        kube_amount_text(s->resource, asked, want), kube_amount_unit(s->resource, asked), n->name,
+        kube_amount_text(s->resource, all, has));
+    add(list, "larger", n->name, text);
+}
+
 static void say_room(json_t *list, const Shortage *s) {
     const KubeNodeInfo *n = kube_node_info(s->node);
     char text[512], lack[KUBE_AMOUNT_TEXT], has[KUBE_AMOUNT_TEXT], all[KUBE_AMOUNT_TEXT];
     if (s->kinds != 1) return;
+    if (s->beyond) {
+        say_larger(list, s);
+        return;
+    }
     (void)snprintf(text, sizeof text,
                    "%s more %s on one node: %s has %s free of %s and nothing else is in the way "
                    "there",

@@ -438,7 +438,10 @@ static Err open_server(KubeOperator *x, const char *address, bool extender, Kube
 Err kube_operator_start(KubeOperator *x, Loop *l, ClusterKube *k) {
     x->loop = l;
     x->engine = k;
-    TRY(open_server(x, x->options.listen, false, &x->pages));
+    Err e = open_server(x, x->options.listen, false, &x->pages);
+    if (e != ERR_OK && !x->options.may_listen) return e;
+    if (e != ERR_OK)
+        log_with(x->options.log, LOG_WARN, "no pages: give --listen", log_text("why", err_why()));
     TRY(open_server(x, x->options.extender, true, &x->extender));
     if (x->recorder == NULL) return ERR_OK;
     return loop_arm(l, &x->flush, clock_monotonic_ns() + flush_ns);

@@ -14,6 +14,7 @@ typedef struct KubeOperatorOptions {                    // strings are borrowed
     const char           *scheduler_name, *lease_name;  // lease_name NULL: no election
     const char           *server;                       // URL of the API server
     bool                  dry_run;
+    bool                  may_listen;  // a listen address that is in use is no fault
     const Log            *log;
 } KubeOperatorOptions;
 

@@ -48,7 +48,7 @@ static json_t *tally_row(const KubeState *s, KubeFitReason reason, KubeResource 
         (void)snprintf(text, sizeof text, "%s", reasons[reason]);
     json_t *row = json_pack("{s:s,s:I,s:s}", "reason", text, "nodes", (json_int_t)t->n, "example",
                             kube_node_info(t->node)->name);
-    if (row != NULL && t->detail[0] != '\0')
+    if (row != NULL && reason != FIT_INSUFFICIENT && t->detail[0] != '\0')
         (void)json_object_set_new(row, "detail", json_string(t->detail));
     if (row != NULL && reason == FIT_INSUFFICIENT && t->lack > 0)
         (void)json_object_set_new(row, "least_short_of",
