@@ -134,6 +134,7 @@ static KubeEntry *read_object(KubeState *s, KubeKind k, const json_t *o) {
         char key[512];                                                                             \
         (void)kube_key(k, o, key, sizeof key);                                                     \
         x->entry.key = kube_memory_text(&x->memory, key);                                          \
+        x->entry.version = kube_memory_text(&x->memory, kube_meta(o, "resourceVersion"));          \
         return &x->entry;                                                                          \
     }
         KINDS(X)
@@ -160,9 +161,17 @@ static void settle(KubeState *s, KubeKind k, const char *name) {
 }
 
 void kube_object_put(KubeState *s, KubeKind k, const json_t *object) {
+    char        key[512];
+    const char *version = kube_meta(object, "resourceVersion");
+    if (!kube_key(k, object, key, sizeof key)) return;
+    KubeEntry *old = kube_table_find(&s->tables[k], key);
+    if (old != NULL && version != NULL && old->version != NULL && *version != '\0' &&
+        strcmp(version, old->version) == 0) {
+        old->epoch = s->tables[k].epoch;
+        return;
+    }
     KubeEntry *e = read_object(s, k, object);
     if (e == NULL) return;
-    KubeEntry *old = kube_table_find(&s->tables[k], e->key);
     if (old != NULL) {
         kube_table_remove(&s->tables[k], old);
         free_object(k, old);

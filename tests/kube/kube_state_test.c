@@ -1,4 +1,4 @@
-// The account of a cluster: who counts where, relists, assumed pods, memory.
+// The account of a cluster: what counts where, relists, assumed pods, memory.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
