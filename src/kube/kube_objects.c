@@ -93,24 +93,13 @@ static void read_pod_group(KubeMemory *m, const json_t *o, KubePodGroup *x) {
     if (s > 0 && s < 1000000000) x->timeout = (TimeNs)s * 1000000000;
 }
 
-static void read_reserved(KubeMemory *m, const json_t *list, KubeResourceClaim *x) {
-    char *uids = kube_memory_text(m, "");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *uid = kube_text(json_array_get(list, i), "uid");
-        if (uid != NULL && strlen(uids) + strlen(uid) < 400)
-            uids = kube_memory_printf(m, "%s%s ", uids, uid);
-    }
-    x->reserved = uids;
-    x->full = json_array_size(list) >= 256;
-}
-
 static void read_resource_claim(KubeMemory *m, const json_t *o, KubeResourceClaim *x) {
     const json_t *allocation = json_object_get(status_of(o), "allocation");
     const json_t *terms =
         json_object_get(json_object_get(allocation, "nodeSelector"), "nodeSelectorTerms");
     x->allocated = json_is_object(allocation);
     if (node_terms_read(terms, m, &x->nodes) != ERR_OK) x->allocated = false;
-    read_reserved(m, json_object_get(status_of(o), "reservedFor"), x);
+    x->full = json_array_size(json_object_get(status_of(o), "reservedFor")) >= 256;
 }
 
 #define KINDS(X)                                                                                   \

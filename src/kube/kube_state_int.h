@@ -163,11 +163,10 @@ typedef struct KubePodGroup {
 } KubePodGroup;
 
 typedef struct KubeResourceClaim {
-    KubeEntry   entry;
-    KubeMemory  memory;
-    NodeTerms   nodes;
-    bool        allocated, full;
-    const char *reserved;  // uids between spaces
+    KubeEntry  entry;
+    KubeMemory memory;
+    NodeTerms  nodes;
+    bool       allocated, full;  // full: as many pods as a claim can serve have it
 } KubeResourceClaim;
 
 struct FitPlan;
@@ -186,7 +185,6 @@ struct KubeState {
     uint32_t         n_pods, room_pods, n_nodes, room_nodes;
     uint32_t         n_waiting;        // pods with `waits`
     uint64_t         version, change;  // change: with every change
-    bool             listed[KUBE_KINDS];
     struct FitPlan  *plan;
 };
 
