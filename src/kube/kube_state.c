@@ -200,7 +200,6 @@ void kube_state_end(KubeState *s, KubeKind k) {
     for (uint32_t i = t->n; i-- > 0;)
         if (i < t->n && t->all[i]->epoch != t->epoch && known(k, t->all[i]))
             remove_entry(s, k, t->all[i]);
-    s->listed[k] = true;
 }
 
 uint64_t kube_state_version(const KubeState *s) { return s->version; }
