@@ -96,6 +96,7 @@ static void noted(void *self, TimeNs at, const KubeNote *n) {
                            .namespace_name = n->job->namespace_name,
                            .pod = n->job->name,
                            .result = why,
+                           .done = n->kind != KUBE_NOTE_REFUSED && n->kind != KUBE_NOTE_NOT_EVICTED,
                            .at = at};
     count_note(&x->metrics, n);
     if (x->recorder != NULL) kube_recorder_outcome(x->recorder, &o);
@@ -180,7 +181,9 @@ static void written(void *self, TimeNs at, const KubeWritten *w) {
                            .pod = w->name,
                            .node = w->node,
                            .result = w->done ? "done" : w->fault,
-                           .at = at};
+                           .done = w->done,
+                           .at = at,
+                           .took = w->took};
     if (x->recorder != NULL && w->kind < KUBE_WRITE_CONDITION)
         kube_recorder_outcome(x->recorder, &o);
     if (x->options.next.written != NULL) x->options.next.written(x->options.next.self, at, w);

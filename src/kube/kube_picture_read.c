@@ -5,9 +5,17 @@
 
 #include "kube/kube_task_field.h"
 
-enum { SLOTS_MOST = 1 << 20, SERVERS_MOST = 1 << 16, TENANTS_MOST = 1 << 16, SETS_MOST = 1 << 16 };
+enum {
+    SLOTS_MOST = 1 << 20,
+    SERVERS_MOST = 1 << 16,
+    TENANTS_MOST = 1 << 16,
+    SETS_MOST = 1 << 16,
+    GPUS_MOST = 1 << 20
+};
 
-void kube_picture_read_init(KubePictureRead *x) { *x = (KubePictureRead){.tasks = NULL}; }
+void kube_picture_read_init(KubePictureRead *x, uint32_t n_classes) {
+    *x = (KubePictureRead){.n_classes = n_classes};
+}
 
 static void free_server(KubeServer *s) {
     free((char *)(uintptr_t)s->name);
@@ -281,14 +289,19 @@ static Err read_slots(const KubePictureRead *x, const json_t *o, const char *key
     return ERR_OK;
 }
 
-// What policies rely on without a check: states, tenants, slices on servers that exist.
+// What policies rely on without a check: states, classes, tenants, slices on servers that exist.
 static Err check_lists(const KubePictureRead *x, const uint32_t *list, uint32_t n,
                        ClusterState state) {
     for (uint32_t i = 0; i < n; i++) {
         if (list[i] >= x->n_slots) return bad("a slot beyond the table");
         const ClusterTask *t = &x->tasks[list[i]];
-        if (t->state != state) return bad("the state of a task");
+        if (t->state != state || (i > 0 && t->entry <= x->tasks[list[i - 1]].entry))
+            return bad("the state or the order of a task");
         if (t->job.tenant != CLUSTER_NONE && t->job.tenant >= x->n_tenants) return bad("a tenant");
+        if (t->job.class != CLUSTER_NONE && t->job.class >= x->n_classes) return bad("a class");
+        if (t->job.gpus > GPUS_MOST || t->job.gpu_milli > CLUSTER_WHOLE_GPU ||
+            (t->job.gpus > 0 && t->job.gpu_milli == 0))
+            return bad("a demand of GPUs");
         for (uint32_t k = 0; k < t->n_slices; k++)
             if (t->slices[k].server >= x->n_servers) return bad("a slice of no server");
     }

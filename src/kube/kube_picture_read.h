@@ -12,10 +12,11 @@ typedef struct KubePictureRead {
     uint32_t    *waiting, *running;
     uint64_t   **sets;  // [n_sets], owned
     uint32_t     n_slots, n_servers, n_tenants, n_waiting, n_running, n_sets;
+    uint32_t     n_classes;
     uint64_t     generation;
 } KubePictureRead;
 
-void kube_picture_read_init(KubePictureRead *x);
+void kube_picture_read_init(KubePictureRead *x, uint32_t n_classes);  // of the profiles
 void kube_picture_read_finish(KubePictureRead *x);
 
 // The next picture, valid until the next call; profiles are not set. ERR_INVALID: the line does not

@@ -442,7 +442,8 @@ void kube_recorder_outcome(KubeRecorder *r, const KubeRecordOutcome *o) {
     put_text(&s, "pod", o->pod);
     if (o->node != NULL) put_text(&s, "node", o->node);
     put_text(&s, "result", o->result);
-    put_int(&s, "status", o->status);
+    str_buf_printf(&s, ",\"done\":%s", o->done ? "true" : "false");
+    if (o->took > 0) put_real(&s, "took_s", (double)o->took / 1e9);
     put_line(r, &s);
 }
 

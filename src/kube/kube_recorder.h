@@ -31,8 +31,8 @@ typedef struct KubeRecordOutcome {  // of a job in a plan, or of a call that it 
     const char *what;               // "bind", "evict", "resize"; "started", "refused", ...
     const char *namespace_name, *pod, *node;  // node NULL: none
     const char *result;                       // "done", or what went wrong
-    uint32_t    status;                       // of HTTP; 0: none
-    TimeNs      at;
+    bool        done;
+    TimeNs      at, took;  // took: from the decision; 0: not known
 } KubeRecordOutcome;
 
 typedef struct KubeRecordView {

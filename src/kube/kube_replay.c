@@ -101,7 +101,7 @@ static Err read_header(Replay *r, const json_t *o) {
     close_run(r);
     TRY(r->choose(r->self, &r->run, r->arena));
     h->rules.shares = r->run.shares;
-    kube_picture_read_init(&r->picture);
+    kube_picture_read_init(&r->picture, r->run.profiles != NULL ? r->run.profiles->n : 0);
     kube_view_init(&r->view);
     r->open = true;
     r->setups = 0;

@@ -82,7 +82,7 @@ def large(x):
             tracker.caught_up()
             verdict = verify.check(admin)
             cpu, memory = s.usage()
-            binds = sorted(r["took_s"] for r in s.recorded() if r["what"] == "bind" and r["done"])
+            binds = sorted(r["took_s"] for r in s.recorded() if r.get("what") == "bind" and r["done"])
             note(f"{verdict.bound} of {len(pods)} bound {took:.1f} s after the last was made; {cpu:.1f} s of CPU, "
                  f"{memory >> 20} MiB; decision to bound p50 {binds[len(binds) // 2]:.3f} s, "
                  f"p99 {binds[len(binds) * 99 // 100]:.3f} s")
@@ -153,7 +153,7 @@ def dry_run(x):
         s = Scheduler(x.cluster, "--dry-run", name="dry")
         try:
             admin.create_pod(o.pod("a", gpus=1))
-            until(lambda: any(r["what"] in ("started", "placed") for r in s.recorded()), 30, lambda: s.said())
+            until(lambda: any(r.get("what") in ("started", "placed") for r in s.recorded()), 30, lambda: s.said())
             time.sleep(1)
             equal(len(bound(admin)), 0, "pods bound")
             check(not admin.condition(admin.pod("a")), "a condition was written")
