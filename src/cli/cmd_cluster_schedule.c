@@ -200,6 +200,7 @@ static Err open_operator(Run *r, ClusterKubeOptions *k) {
                              .scheduler_name = o->scheduler_name,
                              .lease_name = elects ? o->lease_name : NULL,
                              .server = k->config->server,
+                             .switch_file = o->switch_file,
                              .dry_run = o->dry_run,
                              .may_listen = o->listen == NULL,
                              .log = &r->log};
@@ -292,7 +293,10 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
         {"max-stops", ARG_INT, &o->stops.max_stops, "N",
          "preemptions of a gang, at most; 0: any number (default 4)", 0, INT32_MAX},
         {"switch-file", ARG_TEXT, &o->switch_file, "FILE",
-         "YAML with act: all, bind (no evictions and resizes) or none; read again on SIGHUP", 0, 0},
+         "YAML with act: all, bind (no evictions and resizes) or none; read again when it changes, "
+         "and "
+         "on SIGHUP",
+         0, 0},
         {"Operation", ARG_GROUP, NULL, NULL, NULL, 0, 0},
         {"dry-run", ARG_FLAG, &o->dry_run, NULL, "decide and log, write nothing", 0, 0},
         {"no-lease", ARG_FLAG, &o->no_lease, NULL,

@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kube/cluster_kube_int.h"
 #include "kube/kube_bind_call.h"
 #include "kube/kube_server.h"
 
 enum { TEXT = 1024 };
-static const TimeNs flush_ns = CLUSTER_SECOND;
+static const TimeNs tick_ns = CLUSTER_SECOND;
 
 struct KubeOperator {
     KubeOperatorOptions options;
@@ -18,7 +19,8 @@ struct KubeOperator {
     KubeServer         *pages, *extender;
     KubeRecorder       *recorder;
     KubeMetrics         metrics;
-    LoopTimer           flush;
+    LoopTimer           tick;
+    struct stat         read;    // the switch file when it was read last
     uint64_t            setups;  // of the last decision that was recorded
     bool                told_full;
     char                text[TEXT];  // of the last answer about a waiting pod
@@ -388,15 +390,34 @@ static void bind_pod(void *self, KubePod *p, KubeNode *n, KubeBinding *b) {
 
 // Life.
 
-static void flush(void *self) {
-    KubeOperator *x = self;
+static void flush(KubeOperator *x) {
+    if (x->recorder == NULL) return;
     kube_recorder_flush(x->recorder);
     if (kube_recorder_full(x->recorder) && !x->told_full) {
         log_with(x->options.log, LOG_WARN, "records are full; decisions are no longer recorded",
                  log_text("file", x->options.records));
         x->told_full = true;
     }
-    if (loop_arm(x->loop, &x->flush, clock_monotonic_ns() + flush_ns) != ERR_OK)
+}
+
+// True: the file is another one, or was written, since the last call. A ConfigMap's is replaced.
+static bool switch_changed(KubeOperator *x) {
+    struct stat now;
+    if (x->options.switch_file == NULL || stat(x->options.switch_file, &now) != 0) return false;
+    bool same = now.st_ino == x->read.st_ino && now.st_dev == x->read.st_dev &&
+                now.st_size == x->read.st_size && now.st_mtim.tv_sec == x->read.st_mtim.tv_sec &&
+                now.st_mtim.tv_nsec == x->read.st_mtim.tv_nsec;
+    x->read = now;
+    return !same;
+}
+
+static void tick(void *self) {
+    KubeOperator *x = self;
+    flush(x);
+    if (switch_changed(x) && cluster_kube_reload(x->engine) != ERR_OK)
+        log_with(x->options.log, LOG_ERROR, "not reloaded: nothing has changed",
+                 log_text("why", err_why()));
+    if (loop_arm(x->loop, &x->tick, clock_monotonic_ns() + tick_ns) != ERR_OK)
         log_with(x->options.log, LOG_ERROR, "timer failed", log_text("why", err_why()));
 }
 
@@ -404,7 +425,7 @@ Err kube_operator_create(KubeOperator **out, const KubeOperatorOptions *o) {
     KubeOperator *x = calloc(1, sizeof *x);
     if (x == NULL) return err_set(ERR_LIMIT, "no memory for pages and records");
     x->options = *o;
-    x->flush = (LoopTimer){.fire = flush, .self = x};
+    x->tick = (LoopTimer){.fire = tick, .self = x};
     if (o->records != NULL) {
         Err e = kube_recorder_open(&x->recorder, o->records, 0, o->head);
         if (e != ERR_OK) {
@@ -446,8 +467,8 @@ Err kube_operator_start(KubeOperator *x, Loop *l, ClusterKube *k) {
     if (e != ERR_OK)
         log_with(x->options.log, LOG_WARN, "no pages: give --listen", log_text("why", err_why()));
     TRY(open_server(x, x->options.extender, true, &x->extender));
-    if (x->recorder == NULL) return ERR_OK;
-    return loop_arm(l, &x->flush, clock_monotonic_ns() + flush_ns);
+    (void)switch_changed(x);
+    return loop_arm(l, &x->tick, clock_monotonic_ns() + tick_ns);
 }
 
 void kube_operator_stop(KubeOperator *x) {
@@ -455,7 +476,7 @@ void kube_operator_stop(KubeOperator *x) {
     kube_server_close(x->pages);
     kube_server_close(x->extender);
     x->pages = x->extender = NULL;
-    loop_disarm(x->loop, &x->flush);
+    loop_disarm(x->loop, &x->tick);
 }
 
 Err kube_operator_destroy(KubeOperator *x) {

@@ -13,6 +13,7 @@ typedef struct KubeOperatorOptions {                    // strings are borrowed
     ClusterKubeHooks      next;                         // called after its own
     const char           *scheduler_name, *lease_name;  // lease_name NULL: no election
     const char           *server;                       // URL of the API server
+    const char           *switch_file;                  // read again when it changes; NULL: none
     bool                  dry_run;
     bool                  may_listen;  // a listen address that is in use is no fault
     const Log            *log;
