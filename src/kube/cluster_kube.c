@@ -65,6 +65,7 @@ static bool backoff_ended(const ClusterKube *k) {
         const KubeJob *j = k->jobs.at[i];
         if (j == NULL || j->retry_at == 0 || j->retry_at > now) continue;
         if (j->phase == KUBE_JOB_READY && k->jobs.tasks[i].state == CLUSTER_GONE) return true;
+        if (j->phase == KUBE_JOB_RUNS && j->n_free > 0) return true;
     }
     return false;
 }

@@ -144,6 +144,7 @@ static Err make_plan(ClusterKube *k, const KubePicture *p, bool asks) {
     k->plan.all_own = !k->policy_ready;
     TRY(kube_plan_apply(&k->plan, &k->view.view, k->actions, n));
     TRY(kube_plan_own(&k->plan, false, OWN_JOBS));
+    TRY(kube_plan_wanted(&k->plan));
     return kube_plan_preempt(&k->plan, CLAIMS);
 }
 

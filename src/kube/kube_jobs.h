@@ -22,6 +22,7 @@ typedef struct KubeMember {  // a pod of a job
     bool        free;        // may be bound: not bound, gated, deleted or unsupported
     bool        chosen;      // the job waits with it, or runs on it
     uint64_t    told;        // hash of the condition that was written; 0: none
+    int64_t     want_cores, want_bytes;  // amounts of its start, set when it runs; 0: none
 } KubeMember;
 
 typedef enum KubeJobPhase {

@@ -130,6 +130,35 @@ static Err apply_preemptions(KubePlan *p, const ClusterView *v, const ClusterAct
     return ERR_OK;
 }
 
+static KubeStep share_of(KubeJob *j, KubeMember *m, const ClusterSlice *s, const ClusterSlice *has);
+
+// What its pods on a server request together.
+static ClusterSlice requested_on(const KubePlan *p, const KubeJob *j, uint32_t server) {
+    ClusterSlice has = {.server = server};
+    for (uint32_t i = 0; i < j->n; i++) {
+        const KubePodInfo *info = kube_pod_info(j->members[i].pod);
+        if (kube_state_assumed(p->state, j->members[i].pod) != p->nodes[server]) continue;
+        has.cores_milli += kube_amount(info->requests.of[KUBE_CPU]);
+        has.memory_mib += kube_mib(info->requests.of[KUBE_MEMORY]);
+    }
+    return has;
+}
+
+// The amounts of a start are set when its pods run: they are bound with what they request.
+static void note_amounts(KubePlan *p, KubeJob *j, const ClusterAction *a) {
+    if (!j->fungible || !p->rules->resize) return;
+    for (uint32_t k = 0; k < a->n_slices; k++) {
+        ClusterSlice has = requested_on(p, j, a->slices[k].server);
+        for (uint32_t i = 0; i < j->n; i++) {
+            KubeMember *m = &j->members[i];
+            if (kube_state_assumed(p->state, m->pod) != p->nodes[a->slices[k].server]) continue;
+            KubeStep to = share_of(j, m, &a->slices[k], &has);
+            m->want_cores = to.cores_milli;
+            m->want_bytes = to.bytes;
+        }
+    }
+}
+
 static Err apply_start(KubePlan *p, const ClusterView *v, const ClusterAction *a) {
     KubeJob    *j = job_at(p, v, a->task);
     KubeVerdict why = {.reason = FIT_OK};
@@ -139,6 +168,7 @@ static Err apply_start(KubePlan *p, const ClusterView *v, const ClusterAction *a
         if (a->slices[i].server >= p->n_nodes) return ERR_OK;
     TRY(kube_plan_start(p, j, a->slices, a->n_slices, &started, &moved, &why));
     if (started) {
+        if (!moved) note_amounts(p, j, a);
         kube_plan_tell(
             p, (KubeNote){moved ? KUBE_NOTE_MOVED : KUBE_NOTE_STARTED, j, NULL, NULL, NULL});
         return ERR_OK;
@@ -158,10 +188,9 @@ static int64_t clamp_to(double x, double low, double high) {
 enum { CORES_STEP = 100, MEMORY_STEP = 64 << 20 };
 
 // A pod's part of what its slice is to have, within the user's bounds, in steps.
-static KubeStep share_of(const KubePlan *p, KubeJob *j, KubeMember *m, const ClusterSlice *s,
+static KubeStep share_of(KubeJob *j, KubeMember *m, const ClusterSlice *s,
                          const ClusterSlice *has) {
     const KubePodInfo *i = kube_pod_info(m->pod);
-    (void)p;
     double cores = (double)i->requests.of[KUBE_CPU], bytes = (double)i->requests.of[KUBE_MEMORY];
     if (has->cores_milli > 0) cores = cores / has->cores_milli * s->cores_milli;
     if (has->memory_mib > 0) bytes = bytes / has->memory_mib * s->memory_mib;
@@ -206,13 +235,45 @@ static Err apply_resize(KubePlan *p, const ClusterView *v, const ClusterAction *
             const KubePodInfo *info = kube_pod_info(m->pod);
             if (!m->chosen || m->server != a->slices[k].server || info->terminating) continue;
             if (info->phase != POD_RUNNING || info->refused != NULL) continue;
-            KubeStep to = share_of(p, j, m, &a->slices[k], &t->slices[k]);
+            KubeStep to = share_of(j, m, &a->slices[k], &t->slices[k]);
             if (!differs(info, &to) || !has_room(p, m, &to)) continue;
             TRY(kube_plan_add(p, to));
             any = true;
         }
     if (any) j->resized_at = p->jobs->now;
     if (any) kube_plan_tell(p, (KubeNote){KUBE_NOTE_RESIZED, j, NULL, NULL, NULL});
+    return ERR_OK;
+}
+
+static Err set_wanted(KubePlan *p, KubeJob *j) {
+    bool any = false;
+    for (uint32_t i = 0; i < j->n; i++) {
+        KubeMember        *m = &j->members[i];
+        const KubePodInfo *info = kube_pod_info(m->pod);
+        if (m->want_cores == 0 || !m->bound || info->phase != POD_RUNNING) continue;
+        KubeStep to = {.kind = KUBE_STEP_RESIZE,
+                       .job = j,
+                       .member = m,
+                       .cores_milli = m->want_cores,
+                       .bytes = m->want_bytes};
+        m->want_cores = m->want_bytes = 0;
+        if (info->terminating || info->refused != NULL || !differs(info, &to)) continue;
+        if (m->server == CLUSTER_NONE || !has_room(p, m, &to)) continue;
+        TRY(kube_plan_add(p, to));
+        any = true;
+    }
+    if (any) j->resized_at = p->jobs->now;
+    if (any) kube_plan_tell(p, (KubeNote){KUBE_NOTE_RESIZED, j, NULL, NULL, NULL});
+    return ERR_OK;
+}
+
+Err kube_plan_wanted(KubePlan *p) {
+    if (!p->rules->resize || p->rules->act != KUBE_ACT_ALL) return ERR_OK;
+    for (uint32_t i = 0; i < p->jobs->n_slots; i++) {
+        KubeJob *j = p->jobs->at[i];
+        if (j != NULL && j->fungible && j->phase == KUBE_JOB_RUNS && !j->evicted)
+            TRY(set_wanted(p, j));
+    }
     return ERR_OK;
 }
 

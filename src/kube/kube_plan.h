@@ -79,6 +79,8 @@ MUST_USE Err kube_plan_apply(KubePlan *p, const ClusterView *v, const ClusterAct
 // At most `most` jobs, by priority, then the oldest first: with `reserved` those for which room was
 // made, else jobs that the contract cannot say, and pods that are missing in gangs that run.
 MUST_USE Err kube_plan_own(KubePlan *p, bool reserved, uint32_t most);
+// Resizes of pods that run now to what their start gave them.
+MUST_USE Err kube_plan_wanted(KubePlan *p);
 // Room for jobs that wait although jobs of lower priority run, at most for `most` of them.
 MUST_USE Err kube_plan_preempt(KubePlan *p, uint32_t most);
 

@@ -8,6 +8,8 @@
 
 enum { CORES, MEMORY, RESIZED };
 
+#define MOST (INT64_C(1) << 50)  // sums of containers do not overflow
+
 static const char *const keys[RESIZED] = {"cpu", "memory"};
 
 typedef struct ContainerAmounts {
@@ -20,8 +22,10 @@ static Err read_amount(const json_t *amounts, uint32_t r, int64_t *out) {
     *out = -1;
     if (x == NULL) return ERR_OK;
     if (!json_is_string(x)) return err_set(ERR_ARG, "resize: %s is no text", keys[r]);
-    return r == CORES ? quantity_milli(json_string_value(x), out)
-                      : quantity_units(json_string_value(x), out);
+    const char *text = json_string_value(x);
+    TRY(r == CORES ? quantity_milli(text, out) : quantity_units(text, out));
+    if (*out >= 0 && *out <= MOST) return ERR_OK;
+    return err_set(ERR_ARG, "resize: %s of %.40s is out of range", keys[r], text);
 }
 
 static bool restarts(const json_t *container) {

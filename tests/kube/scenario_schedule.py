@@ -8,6 +8,7 @@ import verify
 from api import many, until
 from cluster import Cluster
 from kubelet import Kubelet
+from proxy import Proxy
 from scenario import check, equal, main, note, scenario
 from scheduler import Scheduler
 
@@ -141,6 +142,89 @@ def preempts(x):
             until(lambda: admin.pod("high")["spec"].get("nodeName"), 60, lambda: s.said())
             left = {p["metadata"]["name"] for p in admin.list("/api/v1/pods")[0]}
             equal(left, {"high"}, "pods left")
+        finally:
+            s.stop(signal.SIGKILL)
+
+
+@scenario("binds that are lost, refused or answered with errors: every pod is bound, once")
+def faults(x):
+    admin = x.empty()
+    many([o.node(f"n{i}", 64, "256Gi", gpus=8) for i in range(20)], admin.create_node)
+    with Kubelet(admin), Proxy(x.cluster) as proxy:
+        tracker = verify.Tracker(admin)
+        for i, rule in enumerate(({"do": "reset", "forward": True}, {"do": "reset"}, {"do": "status", "code": 409},
+                                  {"do": "status", "code": 500, "forward": True}, {"do": "status", "code": 503},
+                                  {"do": "status", "code": 429, "retry_after": 1})):
+            proxy.fault(method="POST", path="/binding$", probability=0.08, seed=i + 1, **rule)
+        proxy.fault(method="GET", path="/pods\\?.*watch=", do="cut-mid", events=20, count=5)
+        s = Scheduler(x.cluster, kubeconfig=x.cluster.kubeconfig(url=proxy.url))
+        try:
+            pods = [o.pod(f"p{i}", gpus=i % 3 // 2) for i in range(120)]
+            for i in range(8):
+                pods += o.gang(f"g{i}", 4, gpus=1)
+            many(pods, admin.create_pod)
+            waits(admin, len(pods), 90, s)
+            note(f"faults {proxy.hits()}; {sum(r['what'] == 'bind' and not r['done'] for r in s.recorded())} binds failed")
+            tracker.caught_up()
+            verdict = verify.check(admin)
+            check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
+        finally:
+            tracker.stop()
+            s.stop(signal.SIGKILL)
+
+
+@scenario("fungible pods are resized within their bounds, fixed ones never")
+def fungible(x):
+    admin = x.empty()
+    notes = {"cotenant.io/fungible": "true", "cotenant.io/cores-min": "1", "cotenant.io/cores-max": "12",
+             "cotenant.io/memory-min": "1Gi", "cotenant.io/memory-max": "64Gi"}
+    many([o.node(f"n{i}", 32, "256Gi", gpus=8) for i in range(2)], admin.create_node)
+    with Proxy(x.cluster) as proxy, Kubelet(admin):
+        tracker = verify.Tracker(admin)
+        s = Scheduler(x.cluster, kubeconfig=x.cluster.kubeconfig(url=proxy.url))
+        try:
+            pods = [o.pod(f"f{i}", cpu=4, memory="16Gi", gpus=1, limits=i % 2 == 0,
+                          notes={**notes, "cotenant.io/model": ("resnet18", "bert", "alexnet")[i % 3]})
+                    for i in range(6)]
+            many(pods + [o.pod(f"x{i}", cpu=4, gpus=1) for i in range(2)], admin.create_pod)
+            waits(admin, 8, 60, s)
+            until(lambda: any(r["what"] == "resize" and r["done"] for r in s.recorded()), 60, lambda: s.said())
+            tracker.caught_up()
+            verdict = verify.check(admin)
+            check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
+            pods = {p["metadata"]["name"]: p for p in admin.list("/api/v1/pods")[0]}
+            for name, pod in pods.items():
+                have = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+                if name[0] == "x":
+                    equal(have, "4", name)
+                    equal(pod["status"]["qosClass"], "Burstable", name)
+                elif int(name[1:]) % 2 == 0:
+                    equal(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"], have, name)
+            note(str({n: p["spec"]["containers"][0]["resources"]["requests"]["cpu"] for n, p in pods.items()}))
+        finally:
+            tracker.stop()
+            s.stop(signal.SIGKILL)
+
+
+@scenario("50 pods a second: from creation to bound")
+def pace(x):
+    admin = x.empty()
+    many([o.node(f"n{i}", 64, "256Gi", gpus=8) for i in range(50)], admin.create_node)
+    with Kubelet(admin):
+        s, made, seen = Scheduler(x.cluster), {}, {}
+        try:
+            until(lambda: "is listed" in s.said(), 30, lambda: s.said())
+            start = time.monotonic()
+            for i in range(300):
+                time.sleep(max(0, start + i / 50 - time.monotonic()))
+                made[f"p{i}"] = time.time()
+                admin.create_pod(o.pod(f"p{i}", gpus=i % 4 // 3))
+            waits(admin, 300, 60, s)
+            for r in s.recorded():
+                if r["what"] == "bind" and r["done"]:
+                    seen[r["pod"]] = r["at_s"]
+            took = sorted(seen[n] - made[n] for n in seen)
+            note(f"created to bound p50 {took[len(took) // 2] * 1e3:.0f} ms, p99 {took[len(took) * 99 // 100] * 1e3:.0f} ms")
         finally:
             s.stop(signal.SIGKILL)
 
