@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 
 import objects as o
 import process
@@ -13,8 +11,8 @@ import verify
 from api import many, until
 from cluster import Cluster, ROOT
 from kubelet import Kubelet
+from listening import Listening, samples
 from scenario import check, equal, main, note, scenario
-from scheduler import Scheduler
 
 
 class Context:
@@ -33,40 +31,6 @@ class Context:
         return admin
 
 
-class Listening(Scheduler):
-    """A scheduler with pages at self.url, and no records from an earlier one."""
-
-    def __init__(self, cluster, *options, name="o", **more):
-        self.url = f"http://127.0.0.1:{process.free_port()}"
-        for old in ("log", "records"):
-            path = os.path.join(cluster.dir, f"{name}.{old}")
-            if os.path.exists(path):
-                os.unlink(path)
-        super().__init__(cluster, "--listen", self.url[7:], *options, name=name, **more)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        process.stop(self.child)
-
-    def get(self, path, body=None, url=None):
-        """Status and text."""
-        data = json.dumps(body).encode() if body is not None else None
-        try:
-            with urllib.request.urlopen(urllib.request.Request((url or self.url) + path, data), timeout=10) as r:
-                return r.status, r.read().decode()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read().decode()
-        except OSError:
-            return 0, ""
-
-    def ready(self, seconds=60):
-        until(lambda: "leader" in self.get("/readyz")[1] or not self.alive(), seconds, lambda: "ready: " + self.said())
-        check(self.alive(), self.said)
-        return self
-
-
 def cotenant(*words):
     return subprocess.run([os.environ["COTENANT"], *words], capture_output=True, text=True, timeout=300)
 
@@ -80,10 +44,6 @@ def placed(admin, count, s, seconds=60):
     until(lambda: len(bound(admin)) >= count or not s.alive(), seconds,
           lambda: f"{len(bound(admin))} of {count} pods bound: {s.said()}", 0.2)
     check(s.alive(), s.said)
-
-
-def samples(text):
-    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[:1] != "#"}
 
 
 @scenario("metrics, health and readiness, of the leader and of a standby")
