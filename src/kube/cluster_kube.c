@@ -9,7 +9,8 @@ enum { SLOTS = 1024 };
 
 static const TimeNs tick_ns = CLUSTER_SECOND / 2, sweep_ns = 300 * CLUSTER_SECOND,
                     stop_ns = 3 * CLUSTER_SECOND, coalesce_ns = CLUSTER_SECOND / 10,
-                    soon_ns = CLUSTER_SECOND / 200;
+                    soon_ns = CLUSTER_SECOND / 200,
+                    ask_ns = 10 * CLUSTER_SECOND;  // while jobs wait
 
 TimeNs cluster_kube_now(const ClusterKube *k) {
     return k->unix_base + (clock_monotonic_ns() - k->mono_base);
@@ -77,6 +78,10 @@ static void tick(void *self) {
     arm(k, &k->tick_timer, now + tick_ns);
     if (!k->open || !k->leads) return;
     if (now - k->swept_at >= sweep_ns) sweep(k);
+    if (k->jobs.n_waiting > 0 && now - k->asked_at >= ask_ns) {
+        k->reason |= CLUSTER_TIMER;
+        cluster_kube_changed(k);
+    }
     bool wakes = k->wake_at <= cluster_kube_now(k) + tick_ns;
     if (wakes || backoff_ended(k) || k->jobs.find_more) cluster_kube_changed(k);
     if (cluster_kube_synced(k)) cluster_kube_status(k);

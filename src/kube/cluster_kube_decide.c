@@ -134,6 +134,7 @@ static uint32_t ask_policy(ClusterKube *k, const KubePicture *p) {
     k->counts.decisions++;
     k->counts.decide_ns += took;
     note_wake(k, n);
+    k->asked_at = clock_monotonic_ns();
     KubeDecision d = {p, v, k->actions, n, took};
     if (k->options.hooks.decided != NULL) k->options.hooks.decided(k->options.hooks.self, &d);
     return n;
@@ -146,6 +147,14 @@ static Err make_plan(ClusterKube *k, const KubePicture *p, bool asks) {
     TRY(kube_plan_own(&k->plan, false, OWN_JOBS));
     TRY(kube_plan_wanted(&k->plan));
     return kube_plan_preempt(&k->plan, CLAIMS);
+}
+
+// A policy may look at some of many waiting jobs only: it is asked again while it starts some.
+static void ask_again(ClusterKube *k, uint64_t started_before) {
+    uint64_t started = k->plan.notes[KUBE_NOTE_STARTED] + k->plan.notes[KUBE_NOTE_MOVED];
+    if (started == started_before || k->jobs.n_waiting == 0) return;
+    k->reason |= CLUSTER_TIMER;
+    cluster_kube_changed(k);
 }
 
 static Err decide(ClusterKube *k, Arena *scratch) {
@@ -161,7 +170,9 @@ static Err decide(ClusterKube *k, Arena *scratch) {
     TRY(kube_plan_own(&k->plan, true, OWN_JOBS));
     if (k->plan.n > 0) TRY(kube_jobs_update(&k->jobs, k->state, cluster_kube_now(k)));
     TRY(build_view(k, scratch, &p, &asks));
+    uint64_t started = k->plan.notes[KUBE_NOTE_STARTED] + k->plan.notes[KUBE_NOTE_MOVED];
     TRY(make_plan(k, &p, asks));
+    ask_again(k, started);
     for (uint32_t i = 0; i < k->plan.n; i++) TRY(cluster_kube_write_step(k, &k->plan.steps[i]));
     return ERR_OK;
 }

@@ -53,7 +53,7 @@ struct ClusterKube {
     KubeCall           discovery;
     uint32_t           discovery_step;
     LoopTimer          decide_timer, tick_timer, stop_timer, discovery_timer;
-    TimeNs             unix_base, mono_base, decided_at, wake_at, swept_at;
+    TimeNs             unix_base, mono_base, decided_at, wake_at, swept_at, asked_at;
     void              *policy_state;
     const void        *policy_loaded;
     ClusterAction     *actions;

@@ -70,10 +70,10 @@ static void free_job(KubeJob *j) {
 }
 
 void kube_jobs_finish(KubeJobs *x) {
+    kube_servers_clear(x);
     for (uint32_t i = 0; i < x->n_slots; i++)
         if (x->at[i] != NULL) free_job(x->at[i]);
     for (uint32_t i = 0; i < x->n_tenants; i++) free(x->tenants[i]);
-    kube_servers_clear(x);
     free(x->tenants);
     free(x->at);
     free(x->tasks);

@@ -229,6 +229,32 @@ def pace(x):
             s.stop(signal.SIGKILL)
 
 
+@scenario("the switch stops what is written, and SIGHUP reads it again")
+def switch(x):
+    admin = x.empty()
+    admin.create_node(o.node("n0", 16, "64Gi", gpus=4))
+    path = x.cluster.file("switch.yaml")
+
+    def put(act):
+        with open(path, "w") as f:
+            f.write(f"act: {act}\n")
+    put("none")
+    with Kubelet(admin):
+        s = Scheduler(x.cluster, "--switch-file", path)
+        try:
+            admin.create_pod(o.pod("a", gpus=1))
+            until(lambda: "is listed" in s.said(), 30, lambda: s.said())
+            time.sleep(2)
+            equal(len(bound(admin)), 0, "pods bound")
+            for act in ("nonsense", "bind"):
+                put(act)
+                s.child.send_signal(signal.SIGHUP)
+                until(lambda: ("not reloaded" if act == "nonsense" else "act=bind") in s.said(), 10, lambda: s.said())
+            waits(admin, 1, 30, s)
+        finally:
+            s.stop(signal.SIGKILL)
+
+
 @scenario("a dry run writes nothing")
 def dry_run(x):
     admin = x.empty()

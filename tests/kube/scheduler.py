@@ -11,8 +11,9 @@ class Scheduler:
     def __init__(self, cluster, *options, name="a", kubeconfig=None, lease=True):
         self.dir, self.name = cluster.dir, name
         self.log, self.records = (os.path.join(self.dir, f"{name}.{x}") for x in ("log", "records"))
-        if os.path.exists(self.records):
-            os.unlink(self.records)
+        for path in (self.log, self.records):
+            if os.path.exists(path):
+                os.unlink(path)
         command = [os.environ["COTENANT"], "cluster", "schedule", "--kubeconfig", kubeconfig or cluster.kubeconfig(),
                    "--lease-namespace", cluster.account[0], "--identity", name, "--records", self.records, *options]
         self.child = process.start(command + ([] if lease else ["--no-lease"]), open(self.log, "ab"))
