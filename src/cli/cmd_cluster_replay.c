@@ -79,8 +79,7 @@ static Err replay(const void *options, Arena *a) {
 int cmd_cluster_replay(const Command *c, int argc, char **argv) {
     Options      o = {.json = false};
     uint32_t     n_rest = 0;
-    const ArgRow rows[] = {
-        {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0}};
-    int code = args_parse(c, rows, 1, argc, argv, &o.path, 1, 1, &n_rest);
+    const ArgRow rows[] = {{"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0}};
+    int          code = args_parse(c, rows, 1, argc, argv, &o.path, 1, 1, &n_rest);
     return code >= 0 ? code : command_run(replay, &o);
 }
