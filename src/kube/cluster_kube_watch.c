@@ -56,20 +56,25 @@ static void gone(void *self, const json_t *object) {
     cluster_kube_changed(w->engine);
 }
 
+static void note_synced(ClusterKube *k, bool before) {
+    if (!before && cluster_kube_synced(k))
+        log_line(k->options.log, LOG_INFO, "the cluster is listed");
+    cluster_kube_changed(k);
+}
+
 static void end(void *self) {
     KubeWatchOf *w = self;
     bool         before = cluster_kube_synced(w->engine);
     kube_state_end(w->engine->state, w->kind);
     w->listed = true;
-    if (!before && cluster_kube_synced(w->engine))
-        log_line(w->engine->options.log, LOG_INFO, "the cluster is listed");
-    cluster_kube_changed(w->engine);
+    note_synced(w->engine, before);
 }
 
 static void missing(void *self) {
     KubeWatchOf *w = self;
+    bool         before = cluster_kube_synced(w->engine);
     w->missing = true;
-    cluster_kube_changed(w->engine);
+    note_synced(w->engine, before);
 }
 
 Err cluster_kube_watch(ClusterKube *k) {
