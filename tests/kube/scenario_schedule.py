@@ -188,7 +188,7 @@ def fungible(x):
                     for i in range(6)]
             many(pods + [o.pod(f"x{i}", cpu=4, gpus=1) for i in range(2)], admin.create_pod)
             waits(admin, 8, 60, s)
-            until(lambda: any(r["what"] == "resize" and r["done"] for r in s.recorded()), 60, lambda: s.said())
+            until(lambda: any(r.get("what") == "resize" and r["done"] for r in s.recorded()), 60, lambda: s.said())
             tracker.caught_up()
             verdict = verify.check(admin)
             check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
@@ -221,8 +221,8 @@ def pace(x):
                 admin.create_pod(o.pod(f"p{i}", gpus=i % 4 // 3))
             waits(admin, 300, 60, s)
             for r in s.recorded():
-                if r["what"] == "bind" and r["done"]:
-                    seen[r["pod"]] = r["at_s"]
+                if r.get("what") == "bind" and r["done"]:
+                    seen[r["pod"]] = r["at"] / 1e9
             took = sorted(seen[n] - made[n] for n in seen)
             note(f"created to bound p50 {took[len(took) // 2] * 1e3:.0f} ms, p99 {took[len(took) * 99 // 100] * 1e3:.0f} ms")
         finally:
