@@ -23,7 +23,7 @@ GROUPS = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefini
                    "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
                        "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
 FUNGIBLE = {"cotenant.io/fungible": "true", "cotenant.io/cores-min": "1", "cotenant.io/cores-max": "12",
-            "cotenant.io/memory-min": "1Gi", "cotenant.io/memory-max": "48Gi", "cotenant.io/model": "ResNet-50"}
+            "cotenant.io/memory-min": "1Gi", "cotenant.io/memory-max": "48Gi", "cotenant.io/model": "resnet18"}
 
 
 class Context:
@@ -103,7 +103,7 @@ def exercise(x, resize):
         if ok:
             x.proxy.fault(method="POST", path="/binding$", count=1, do="reset", forward=True)  # it reads the pod back
             many([*o.gang("low", 2, gpus=4, priorityClassName="low"), o.pod("large", gpus=8),
-                  o.pod("size", cpu=2, memory="4Gi", gpus=1, notes=FUNGIBLE)], admin.create_pod)
+                  o.pod("size", cpu=4, memory="16Gi", gpus=1, notes=FUNGIBLE)], admin.create_pod)
             ok = done(lambda: all(admin.pod(n)["spec"].get("nodeName") for n in ("low-0", "low-1", "size")))
         ok = ok and done(lambda: (admin.condition(admin.pod("large")) or {}).get("reason") == "Unschedulable")
         ok = ok and done(lambda: not resize or samples(s.get("/metrics")[1])['cotenant_kube_resizes_total{result="done"}'])
