@@ -164,7 +164,7 @@ def faults(x):
                 pods += o.gang(f"g{i}", 4, gpus=1)
             many(pods, admin.create_pod)
             waits(admin, len(pods), 90, s)
-            note(f"faults {proxy.hits()}; {sum(r['what'] == 'bind' and not r['done'] for r in s.recorded())} binds failed")
+            note(f"faults {proxy.hits()}; {sum(r.get('what') == 'bind' and not r['done'] for r in s.recorded())} binds failed")
             tracker.caught_up()
             verdict = verify.check(admin)
             check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
