@@ -9,7 +9,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cluster_args.h"
@@ -17,13 +16,14 @@
 #include "eval/policy_choice.h"
 #include "kube/cluster_kube.h"
 #include "kube/kube_config.h"
+#include "kube/kube_operator.h"
 #include "net/loop.h"
 
 typedef struct Options {
     const char *kubeconfig, *context, *server, *token_file, *scheduler_name, *policy, *estimator;
     const char *experience, *profiles, *namespaces, *node_selector, *tenant_label, *quota, *weights;
     const char *preemption, *lease_namespace, *lease_name, *identity, *records, *switch_file;
-    const char *log_format, *log_level;
+    const char *log_format, *log_level, *listen, *extender;
     ArgList     sets;
     StopOptions stops;
     int64_t     seed;
@@ -37,7 +37,7 @@ typedef struct Run {
     Loop          *loop;
     LoopFd         signals;
     ClusterKube   *engine;
-    FILE          *records;
+    KubeOperator  *operator;
 } Run;
 
 static void stopped(void *self) {
@@ -77,54 +77,20 @@ static Err open_signals(Run *r) {
     return loop_watch(r->loop, &r->signals);
 }
 
-static void put_record(const Run *r, json_t *doc) {
-    if (r->records != NULL && doc != NULL && json_write(r->records, doc) == ERR_OK)
-        (void)fflush(r->records);
-    json_decref(doc);
-}
-
-static const char *const note_names[KUBE_NOTES] = {"started", "moved",       "placed", "refused",
-                                                   "evicted", "not_evicted", "resized"};
-
-static const char *reason_of(const KubeVerdict *why) {
-    static const char *const texts[] = {
-#define X(id, text) text,
-#include "kube/kube_fit_reason.def"
-#undef X
-    };
-    return why != NULL ? texts[why->reason] : "";
-}
-
 static void noted(void *self, TimeNs at, const KubeNote *n) {
     const Run *r = self;
     char       by[512] = "";
+    (void)at;
     if (n->for_job != NULL)
         (void)snprintf(by, sizeof by, "%s/%s", n->for_job->namespace_name, n->for_job->name);
     bool     quiet = n->kind == KUBE_NOTE_REFUSED || n->kind == KUBE_NOTE_NOT_EVICTED;
     LogLevel level = quiet ? LOG_DEBUG : LOG_INFO;
-    log_with(&r->log, level, note_names[n->kind], log_text("namespace", n->job->namespace_name),
+    log_with(&r->log, level, kube_note_name(n->kind), log_text("namespace", n->job->namespace_name),
              log_text("job", n->job->name), log_if(by[0] != '\0', log_text("for", by)),
              log_if(n->text != NULL, log_text("why", n->text != NULL ? n->text : "")),
-             log_if(n->why != NULL, log_text("reason", reason_of(n->why))),
+             log_if(n->why != NULL,
+                    log_text("reason", n->why != NULL ? kube_fit_reason_text(n->why->reason) : "")),
              log_bool("dry_run", r->options->dry_run));
-    if (r->records == NULL) return;
-    put_record(r, json_pack("{s:f,s:s,s:s,s:s,s:s,s:s,s:b}", "at_s", (double)at / 1e9, "what",
-                            note_names[n->kind], "namespace", n->job->namespace_name, "job",
-                            n->job->name, "for", by, "reason",
-                            n->text != NULL ? n->text : reason_of(n->why), "gang", n->job->gang));
-}
-
-static const char *const write_names[KUBE_WRITE_KINDS] = {"bind", "evict", "resize", "condition",
-                                                          "event"};
-
-static void written(void *self, TimeNs at, const KubeWritten *w) {
-    const Run *r = self;
-    if (r->records == NULL || w->kind >= KUBE_WRITE_CONDITION) return;
-    put_record(r, json_pack("{s:f,s:s,s:b,s:s,s:s,s:s,s:s,s:s,s:f}", "at_s", (double)at / 1e9,
-                            "what", write_names[w->kind], "done", w->done, "namespace",
-                            w->namespace_name, "pod", w->name, "uid", w->uid, "node",
-                            w->node != NULL ? w->node : "", "fault",
-                            w->fault != NULL ? w->fault : "", "took_s", (double)w->took / 1e9));
 }
 
 static Err read_config(const Options *o, Arena *a, KubeConfig *out) {
@@ -207,16 +173,41 @@ static Err read_options(Run *r, ClusterKubeOptions *out) {
         .log = &r->log,
         .stops = {.min_run = o->stops.min_run_s * CLUSTER_SECOND,
                   .max_stops = (uint32_t)o->stops.max_stops},
-        .hooks = {.noted = noted, .written = written, .self = r}};
+        .hooks = {.noted = noted, .self = r}};
     TRY(read_preemption(o->preemption, &out->preemption));
     return read_beliefs(o, choice.policy, a, &out->beliefs);
 }
 
-static Err open_records(Run *r) {
-    if (r->options->records == NULL) return ERR_OK;
-    r->records = fopen(r->options->records, "ae");
-    if (r->records == NULL)
-        return err_set(ERR_IO, "--records %s: %s", r->options->records, strerror(errno));
+// Pages, metrics, records and the extender. kube-scheduler binds what the extender places.
+static Err open_operator(Run *r, ClusterKubeOptions *k) {
+    const Options  *o = r->options;
+    KubeRecordHead *head = arena_new(r->arena, KubeRecordHead, 1);
+    bool            elects = !o->no_lease && !o->dry_run && o->extender == NULL;
+    const char     *address = o->listen != NULL ? o->listen : "127.0.0.1:10260";
+    if (strcmp(address, "off") == 0) address = NULL;
+    *head = (KubeRecordHead){.policy = k->policy->name,
+                             .scheduler = o->scheduler_name,
+                             .sets = o->sets.at,
+                             .n_sets = o->sets.n,
+                             .profiles = o->profiles,
+                             .quota = o->quota,
+                             .weights = o->weights,
+                             .rules = kube_operator_rules(k)};
+    KubeOperatorOptions x = {.listen = address,
+                             .extender = o->extender,
+                             .records = o->records,
+                             .head = head,
+                             .next = k->hooks,
+                             .scheduler_name = o->scheduler_name,
+                             .lease_name = elects ? o->lease_name : NULL,
+                             .server = k->config->server,
+                             .switch_file = o->switch_file,
+                             .dry_run = o->dry_run,
+                             .may_listen = o->listen == NULL,
+                             .log = &r->log};
+    TRY(kube_operator_create(&r->operator, & x));
+    k->hooks = kube_operator_hooks(r->operator);
+    if (o->extender != NULL) k->dry_run = true;
     return ERR_OK;
 }
 
@@ -225,24 +216,26 @@ static Err run_engine(Run *r) {
     TRY(log_format_parse(r->options->log_format, &r->log.format));
     TRY(log_level_parse(r->options->log_level, &r->log.min_level));
     TRY(read_options(r, &o));
-    TRY(open_records(r));
+    TRY(open_operator(r, &o));
     TRY(loop_create(&r->loop));
     TRY(open_signals(r));
     TRY(cluster_kube_create(&r->engine, r->loop, &o));
+    TRY(kube_operator_start(r->operator, r->loop, r->engine));
     log_with(&r->log, LOG_INFO, "scheduling", log_text("server", o.config->server),
              log_text("scheduler_name", r->options->scheduler_name),
              log_text("policy", o.policy->name), log_bool("dry_run", r->options->dry_run));
     return loop_run(r->loop);
 }
 
-static void close_run(Run *r) {
+static Err close_run(Run *r) {
+    kube_operator_stop(r->operator);
     cluster_kube_destroy(r->engine);
     if (r->loop != NULL && r->signals.fd > 0) {
         loop_forget(r->loop, &r->signals);
         (void)close(r->signals.fd);
     }
     loop_destroy(r->loop);
-    if (r->records != NULL) (void)fclose(r->records);
+    return kube_operator_destroy(r->operator);
 }
 
 static Err schedule(const void *options, Arena *a) {
@@ -250,8 +243,13 @@ static Err schedule(const void *options, Arena *a) {
              .arena = a,
              .log = {.out = stderr, .min_level = LOG_INFO, .clock = clock_realtime()}};
     Err e = run_engine(&r);
-    close_run(&r);
-    return e;
+    if (e != ERR_OK) {
+        char why[512];  // closing may fail too; the first fault counts
+        (void)snprintf(why, sizeof why, "%s", err_why());
+        (void)close_run(&r);
+        return err_set(e, "%s", why);
+    }
+    return close_run(&r);
 }
 
 static uint32_t fill_rows(Options *o, ArgRow *to) {
@@ -296,7 +294,10 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
         {"max-stops", ARG_INT, &o->stops.max_stops, "N",
          "preemptions of a gang, at most; 0: any number (default 4)", 0, INT32_MAX},
         {"switch-file", ARG_TEXT, &o->switch_file, "FILE",
-         "YAML with act: all, bind (no evictions and resizes) or none; read again on SIGHUP", 0, 0},
+         "YAML with act: all, bind (no evictions and resizes) or none; read again when it changes, "
+         "and "
+         "on SIGHUP",
+         0, 0},
         {"Operation", ARG_GROUP, NULL, NULL, NULL, 0, 0},
         {"dry-run", ARG_FLAG, &o->dry_run, NULL, "decide and log, write nothing", 0, 0},
         {"no-lease", ARG_FLAG, &o->no_lease, NULL,
@@ -306,7 +307,13 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
         {"lease-name", ARG_TEXT, &o->lease_name, "NAME", "of the lease (default cotenant)", 0, 0},
         {"identity", ARG_TEXT, &o->identity, "NAME",
          "of this instance in the lease (default its host and process)", 0, 0},
-        {"records", ARG_TEXT, &o->records, "FILE", "decisions and writes, a JSON line each", 0, 0},
+        {"listen", ARG_TEXT, &o->listen, "ADDRESS",
+         "metrics, health, why, progress reports: ADDRESS:PORT, or off (default 127.0.0.1:10260)",
+         0, 0},
+        {"extender", ARG_TEXT, &o->extender, "ADDRESS",
+         "answers kube-scheduler as its extender there, and binds nothing by itself", 0, 0},
+        {"records", ARG_TEXT, &o->records, "FILE",
+         "decisions, their outcomes and ended jobs, a JSON line each; see cluster replay", 0, 0},
         {"log-format", ARG_TEXT, &o->log_format, "F", "logfmt or json (default logfmt)", 0, 0},
         {"log-level", ARG_TEXT, &o->log_level, "L", "debug, info, warn or error (default info)", 0,
          0},
@@ -315,7 +322,7 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
     return sizeof rows / sizeof *rows;
 }
 
-enum { ROWS = 40 };
+enum { ROWS = 42 };
 
 int cmd_cluster_schedule(const Command *c, int argc, char **argv) {
     ArgRow  rows[ROWS];

@@ -5,99 +5,16 @@
 
 #include "base/json.h"
 #include "base/table.h"
-#include "base/utf8.h"
 #include "cli/commands.h"
-#include "net/client.h"
-
-typedef struct Fetch {
-    Loop    *loop;
-    Arena   *arena;
-    uint32_t status;
-    Str      body;
-    bool     cut, full;
-    char     fault[256];  // "": there is a response
-} Fetch;
-
-static void received(void *self, ClientCall *c, const ClientReply *r) {
-    Fetch *v = self;
-    (void)c;
-    v->status = r->status;
-    v->cut = r->kept < r->len;
-    char *copy = arena_try_new(v->arena, char, r->kept + 1);
-    if (r->fault != NULL)
-        (void)snprintf(v->fault, sizeof v->fault, "%s", r->fault);
-    else if (copy == NULL)
-        v->full = true;
-    else if (r->kept > 0)
-        memcpy(copy, r->body, r->kept);
-    v->body = (Str){copy, r->kept};
-    loop_stop(v->loop);
-}
-
-static Err run_fetch(Fetch *v, const ClientOptions *o, const char *path, size_t most) {
-    Client       *client = NULL;
-    ClientRequest request = {.method = "GET", .path = path};
-    ClientCall    call = {.request = &request, .keep = most, .done = received, .self = v};
-    TRY(client_create(&client, v->loop, o));
-    Err e = client_prepare(client, &request, v->arena);
-    if (e == ERR_OK) {
-        client_submit(client, &call);
-        e = loop_run(v->loop);
-    }
-    client_destroy(client);
-    return e;
-}
-
-// The text of {"error":"..."}, if the body has it.
-static Err server_error(const char *url, const Fetch *v) {
-    json_t     *o = NULL;
-    const char *why = NULL;
-    Err         e = json_parse("answer", v->body.at, v->body.len, &o);
-    if (e == ERR_OK) e = json_get_text(o, "error", &why);
-    e = e == ERR_OK ? err_set(ERR_INVALID, "%s: %s", url, why)
-                    : err_set(ERR_INVALID, "%s: HTTP status %u", url, v->status);
-    json_decref(o);
-    return e;
-}
-
-static Err result_of(const char *url, const Fetch *v, Str *out) {
-    if (v->fault[0] != '\0')
-        return err_set(ERR_IO, "%s: %s; is the server running, and is this its metrics address?",
-                       url, v->fault);
-    if (v->full || v->cut) return err_set(ERR_LIMIT, "%s: the response is too large", url);
-    if (v->status != 200) return server_error(url, v);
-    *out = v->body;
-    return ERR_OK;
-}
-
-static Err fetch(const char *url, const char *path, double seconds, size_t most, Fetch *v) {
-    ClientUrl u;
-    Arena    *a = v->arena;
-    TRY(client_url(url, a, &u));
-    if (u.protocol != CLIENT_HTTP1)
-        return err_set(ERR_ARG, "'%s': write http://HOST:PORT, the metrics address", url);
-    size_t room = strlen(u.path) + strlen(path) + 1;
-    char  *full = arena_try_new(a, char, room);
-    if (full == NULL) return err_set(ERR_LIMIT, "no memory for a path of %zu bytes", room);
-    (void)snprintf(full, room, "%s%s", u.path, path);
-    ClientOptions o = {.host = u.host,
-                       .port = u.port,
-                       .connections = 1,
-                       .timeout_ns = (TimeNs)(seconds * 1e9),
-                       .body_bytes = most};
-    TRY(loop_create(&v->loop));
-    Err e = run_fetch(v, &o, full, most);
-    loop_destroy(v->loop);
-    return e;
-}
+#include "cli/http_fetch.h"
 
 enum { MOST_BYTES = 32 << 20, READY_BYTES = 1 << 16, ID_MOST = 256, NOT_READY = 503 };
 static const double timeout_s = 10;
 
 // Whether the server loads models still, or stops: then a history without misses says nothing.
 static bool is_loading(const char *url, Arena *a) {
-    Fetch v = {.arena = a};
-    return fetch(url, "/v2/health/ready", timeout_s, READY_BYTES, &v) == ERR_OK &&
+    HttpFetch v = {.arena = a};
+    return http_fetch(url, "/v2/health/ready", timeout_s, READY_BYTES, &v) == ERR_OK &&
            v.fault[0] == '\0' && v.status == NOT_READY;
 }
 
@@ -110,31 +27,18 @@ static double ms_at(const json_t *o, const char *key) {
     return json_number_value(json_object_get(o, key));
 }
 
-// Control characters of the server's text do not reach the terminal.
-static void print_safe(const char *before, const char *text) {
-    fputs(before, stdout);
-    for (const char *at = text, *end = text + strlen(text); at < end;) {
-        const char *start = at;
-        uint32_t    point = utf8_next(&at, end);
-        if (point == UTF8_BAD || utf8_control(point))
-            putchar('?');
-        else
-            (void)fwrite(start, 1, (size_t)(at - start), stdout);
-    }
-}
-
 static void print_head(const json_t *o) {
-    print_safe("request ", text_at(o, "id"));
-    print_safe(" of model ", text_at(o, "model"));
-    print_safe(" version ", text_at(o, "version"));
-    print_safe(", ", text_at(o, "end"));
-    print_safe(", deadline ", text_at(o, "outcome"));
+    http_print_safe("request ", text_at(o, "id"));
+    http_print_safe(" of model ", text_at(o, "model"));
+    http_print_safe(" version ", text_at(o, "version"));
+    http_print_safe(", ", text_at(o, "end"));
+    http_print_safe(", deadline ", text_at(o, "outcome"));
     printf(": %.3f ms", ms_at(o, "latency_ms"));
     if (json_object_get(o, "deadline_ms") != NULL) printf(" of %.3f", ms_at(o, "deadline_ms"));
     puts("");
-    if (*text_at(o, "why") != '\0') print_safe("why: ", text_at(o, "why"));
+    if (*text_at(o, "why") != '\0') http_print_safe("why: ", text_at(o, "why"));
     if (*text_at(o, "why") != '\0') puts("");
-    if (*text_at(o, "advice") != '\0') print_safe("what would help: ", text_at(o, "advice"));
+    if (*text_at(o, "advice") != '\0') http_print_safe("what would help: ", text_at(o, "advice"));
     if (*text_at(o, "advice") != '\0') puts("");
     puts("");
 }
@@ -230,12 +134,12 @@ static Err path_of(const char *id, int64_t misses, char *out, size_t size) {
 }
 
 static Err query(const char *url, const char *id, int64_t misses, Arena *a, json_t **out) {
-    char  path[4 * ID_MOST];
-    Str   text;
-    Fetch v = {.arena = a};
+    char      path[4 * ID_MOST];
+    Str       text;
+    HttpFetch v = {.arena = a};
     TRY(path_of(id, misses, path, sizeof path));
-    TRY(fetch(url, path, timeout_s, MOST_BYTES, &v));
-    TRY(result_of(url, &v, &text));
+    TRY(http_fetch(url, path, timeout_s, MOST_BYTES, &v));
+    TRY(http_fetch_result(url, "server", &v, &text));
     TRY(json_parse(url, text.at, text.len, out));
     bool fits = id != NULL ? json_is_object(*out) : json_is_array(*out);
     if (fits) return ERR_OK;

@@ -90,8 +90,9 @@ static void tick(void *self) {
 
 static void ended(void *self, KubeJob *j, const ClusterTask *t) {
     ClusterKube *k = self;
-    (void)t;
     kube_beliefs_ended(&k->beliefs, j);
+    if (k->options.hooks.ended != NULL)
+        k->options.hooks.ended(k->options.hooks.self, cluster_kube_now(k), j, t);
 }
 
 static void noted(void *self, const KubeNote *n) {

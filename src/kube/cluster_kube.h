@@ -43,6 +43,7 @@ typedef struct ClusterKubeHooks {  // each may be NULL
     void (*decided)(void *self, const KubeDecision *d);
     void (*noted)(void *self, TimeNs at, const KubeNote *n);
     void (*written)(void *self, TimeNs at, const KubeWritten *w);
+    void (*ended)(void *self, TimeNs at, const KubeJob *j, const ClusterTask *t);
     void *self;
 } ClusterKubeHooks;
 

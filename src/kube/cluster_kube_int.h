@@ -95,5 +95,8 @@ void         cluster_kube_landed(ClusterKube *k);  // a write ended: goes on wit
 KubeJob     *cluster_kube_job(ClusterKube *k, uint64_t serial);
 
 void cluster_kube_status(ClusterKube *k);  // conditions of waiting pods, at a bounded rate
+// Why a job waits, as its condition says it. The jobs are up to date.
+void cluster_kube_waiting(const ClusterKube *k, KubeJob *j, const char **reason, char *text,
+                          size_t room);
 void cluster_kube_event(ClusterKube *k, const KubePodInfo *p, const char *type, const char *reason,
                         const char *action, const char *note);

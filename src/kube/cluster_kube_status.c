@@ -50,13 +50,14 @@ static const KubeMember *first_chosen(const KubeJob *j) {
     return NULL;
 }
 
-static void of_ready(const ClusterKube *k, const KubeJob *j, Waiting *w) {
+static void of_ready(const ClusterKube *k, KubeJob *j, Waiting *w) {
     const KubeMember *m = first_chosen(j);
     KubeVerdict       most;
     w->reason = "Unschedulable";
     w->text[0] = '\0';
     if (m == NULL) return;
     (void)kube_fit_message(k->state, m->pod, w->text, sizeof w->text, &most);
+    j->unfit = most.reason;
     const ClusterTask *t = &k->jobs.tasks[j->slot];
     bool over = k->view.setup.quotas && k->view.open && !tenant_quota_fits(&k->quota, &t->job);
     bool fits = false;
@@ -81,6 +82,17 @@ static void of_ready(const ClusterKube *k, const KubeJob *j, Waiting *w) {
                        "gang %s: no room for its %u pods together, or policy %s lets it wait",
                        j->name, j->least, k->options.policy->name);
     }
+}
+
+void cluster_kube_waiting(const ClusterKube *k, KubeJob *j, const char **reason, char *text,
+                          size_t room) {
+    Waiting w = {.reason = ""};
+    if (j->phase == KUBE_JOB_INCOMPLETE)
+        of_incomplete(j, &w);
+    else if (j->phase == KUBE_JOB_READY)
+        of_ready(k, j, &w);
+    *reason = w.reason;
+    (void)snprintf(text, room, "%s", w.text);
 }
 
 static char *condition_body(const ClusterKube *k, const KubePodInfo *p, const Waiting *w) {

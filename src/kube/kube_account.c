@@ -4,10 +4,10 @@
 
 #include "kube/kube_state_int.h"
 
-uint32_t kube_resource(KubeState *s, const char *name) {
+uint32_t kube_resource(KubeState *s, const char *name, uint32_t most) {
     for (uint32_t i = 0; i < s->n_resources; i++)
         if (strcmp(s->resources[i]->text, name) == 0) return i;
-    if (s->n_resources == KUBE_RESOURCES) return KUBE_RESOURCES;
+    if (s->n_resources >= most) return KUBE_RESOURCES;
     s->resources[s->n_resources] = kube_memory_word(&s->memory, name);
     return s->n_resources++;
 }

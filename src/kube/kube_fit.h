@@ -1,6 +1,10 @@
 // KubeFit: whether a pod may run on a node: requests, taints, selectors, affinity both ways,
 // topology spread, host ports, volumes, node state. What is not understood is refused with the
 // field's name, never guessed.
+//
+// What depends on other pods is counted once per pod for all nodes and kept in the state until it
+// changes: ask for one pod on all nodes before the next pod, from one thread. A pod that is counted
+// on a node does not stand in its own way there.
 #pragma once
 
 #include "kube/kube_state.h"

@@ -410,6 +410,7 @@ void kube_jobs_refused(KubeJobs *x, KubeJob *j, uint64_t version) {
     if (j->backoff > most_backoff) j->backoff = most_backoff;
     j->retry_at = x->now + j->backoff;
     j->tried_at = version;
+    j->refusals++;
 }
 
 void kube_jobs_started(KubeJobs *x, KubeJob *j) {

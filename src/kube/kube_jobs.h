@@ -51,6 +51,8 @@ typedef struct KubeJob {
     uint64_t      tried_at;    // version of the state at its last refusal; 0: none
     uint64_t      ready_at;    // version of the state when its servers were found; 0: never
     uint64_t      serial;      // of the job, never used again
+    uint32_t      refusals;    // starts that did not fit, since it last started
+    uint32_t      unfit;       // KubeFitReason that refused most nodes when its condition was made
     uint64_t      beaten_by;   // serial of the job that it was evicted for; 0: none
     TimeNs        room_until;  // while waits_for_room
     TimeNs        claimed_at;  // room was last looked for

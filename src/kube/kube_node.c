@@ -38,7 +38,7 @@ static void read_amounts(KubeState *s, const json_t *list, KubeMemory *m, KubeNo
                                           : quantity_units(text, &amount);
         if (e != ERR_OK) refuse(m, i, where);
         if (e != ERR_OK || amount <= 0) continue;
-        uint32_t r = kube_resource(s, key);
+        uint32_t r = kube_resource(s, key, KUBE_RESOURCES);
         if (r < KUBE_RESOURCES)
             i->allocatable.of[r] = amount > ALLOCATABLE_MOST ? ALLOCATABLE_MOST : amount;
     }

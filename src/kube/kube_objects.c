@@ -93,24 +93,13 @@ static void read_pod_group(KubeMemory *m, const json_t *o, KubePodGroup *x) {
     if (s > 0 && s < 1000000000) x->timeout = (TimeNs)s * 1000000000;
 }
 
-static void read_reserved(KubeMemory *m, const json_t *list, KubeResourceClaim *x) {
-    char *uids = kube_memory_text(m, "");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *uid = kube_text(json_array_get(list, i), "uid");
-        if (uid != NULL && strlen(uids) + strlen(uid) < 400)
-            uids = kube_memory_printf(m, "%s%s ", uids, uid);
-    }
-    x->reserved = uids;
-    x->full = json_array_size(list) >= 256;
-}
-
 static void read_resource_claim(KubeMemory *m, const json_t *o, KubeResourceClaim *x) {
     const json_t *allocation = json_object_get(status_of(o), "allocation");
     const json_t *terms =
         json_object_get(json_object_get(allocation, "nodeSelector"), "nodeSelectorTerms");
     x->allocated = json_is_object(allocation);
     if (node_terms_read(terms, m, &x->nodes) != ERR_OK) x->allocated = false;
-    read_reserved(m, json_object_get(status_of(o), "reservedFor"), x);
+    x->full = json_array_size(json_object_get(status_of(o), "reservedFor")) >= 256;
 }
 
 #define KINDS(X)                                                                                   \
@@ -134,6 +123,7 @@ static KubeEntry *read_object(KubeState *s, KubeKind k, const json_t *o) {
         char key[512];                                                                             \
         (void)kube_key(k, o, key, sizeof key);                                                     \
         x->entry.key = kube_memory_text(&x->memory, key);                                          \
+        x->entry.version = kube_memory_text(&x->memory, kube_meta(o, "resourceVersion"));          \
         return &x->entry;                                                                          \
     }
         KINDS(X)
@@ -160,9 +150,17 @@ static void settle(KubeState *s, KubeKind k, const char *name) {
 }
 
 void kube_object_put(KubeState *s, KubeKind k, const json_t *object) {
+    char        key[512];
+    const char *version = kube_meta(object, "resourceVersion");
+    if (!kube_key(k, object, key, sizeof key)) return;
+    KubeEntry *old = kube_table_find(&s->tables[k], key);
+    if (old != NULL && version != NULL && old->version != NULL && *version != '\0' &&
+        strcmp(version, old->version) == 0) {
+        old->epoch = s->tables[k].epoch;
+        return;
+    }
     KubeEntry *e = read_object(s, k, object);
     if (e == NULL) return;
-    KubeEntry *old = kube_table_find(&s->tables[k], e->key);
     if (old != NULL) {
         kube_table_remove(&s->tables[k], old);
         free_object(k, old);

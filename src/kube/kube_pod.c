@@ -1,4 +1,4 @@
-// Reading a pod: who it is and how it stands; what it needs and demands is in kube_pod_*.c.
+// Reading a pod: its identity and status; requests and constraints are in kube_pod_*.c.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

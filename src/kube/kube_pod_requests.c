@@ -10,6 +10,9 @@
 // never fits.
 #define AMOUNT_MOST (INT64_C(1) << 50)
 
+// The rest is kept for what nodes have: pods may name whatever they like.
+enum { NAMED_BY_PODS = KUBE_RESOURCES - 8 };
+
 static bool is_fraction(const char *name) {
     return strcmp(name, "nvidia.com/gpucores") == 0 || strcmp(name, "nvidia.com/gpumem") == 0 ||
            strcmp(name, "nvidia.com/gpumem-percentage") == 0;
@@ -47,11 +50,11 @@ static void read_list(PodReader *r, const json_t *list, const char *where, KubeA
                 r->pod->info.gpu_milli = (uint32_t)amount * 10;
             continue;
         }
-        uint32_t i = amount > 0 ? kube_resource(r->state, key) : KUBE_RESOURCES;
+        uint32_t i = amount > 0 ? kube_resource(r->state, key, NAMED_BY_PODS) : KUBE_RESOURCES;
         if (i < KUBE_RESOURCES) out->of[i] = amount;
         if (amount > 0 && i == KUBE_RESOURCES)
             pod_refuse(r, "%s.%.80s: more than %d kinds of resources are in use", where, key,
-                       KUBE_RESOURCES);
+                       NAMED_BY_PODS);
     }
 }
 
@@ -120,9 +123,11 @@ static void replace(PodReader *r, KubeAmounts *sum) {
     const json_t *list = json_object_get(json_object_get(r->spec, "resources"), "requests");
     read_list(r, list, "spec.resources.requests", &whole);
     json_object_foreach((json_t *)list, key, value) {
-        uint32_t i = kube_resource(r->state, key);
-        if (i == KUBE_CPU || i == KUBE_MEMORY || strncmp(key, "hugepages-", 10) == 0)
-            if (i < KUBE_RESOURCES) sum->of[i] = whole.of[i];
+        if (strcmp(key, "cpu") != 0 && strcmp(key, "memory") != 0 &&
+            strncmp(key, "hugepages-", 10) != 0)
+            continue;
+        uint32_t i = kube_resource(r->state, key, NAMED_BY_PODS);
+        if (i < KUBE_RESOURCES) sum->of[i] = whole.of[i];
     }
 }
 

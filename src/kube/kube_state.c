@@ -124,6 +124,8 @@ static void count(KubeState *s, KubePod *p, KubeNode *assumed) {
 // change.
 static void replace_pod(KubeState *s, KubePod *old, KubePod *p) {
     bool same = strcmp(old->info.uid, p->info.uid) == 0;
+    if (same && old->info.progress_at > p->info.progress_at)
+        kube_state_progress(p, old->info.progress, old->info.progress_rate, old->info.progress_at);
     kube_table_remove(&s->tables[KUBE_PODS_KIND], &old->entry);
     kube_table_add(&s->tables[KUBE_PODS_KIND], &p->entry);
     s->pods[p->at = old->at] = p;
@@ -156,6 +158,12 @@ static void put_pod(KubeState *s, const json_t *object, KubePod *old) {
     s->pods[s->n_pods++] = p;
     kube_table_add(&s->tables[KUBE_PODS_KIND], &p->entry);
     count(s, p, NULL);
+}
+
+void kube_state_progress(KubePod *p, double iterations, double per_s, TimeNs at) {
+    p->info.progress = iterations;
+    p->info.progress_rate = per_s;
+    p->info.progress_at = at;
 }
 
 void kube_state_put(KubeState *s, KubeKind k, const json_t *object) {
@@ -192,7 +200,6 @@ void kube_state_end(KubeState *s, KubeKind k) {
     for (uint32_t i = t->n; i-- > 0;)
         if (i < t->n && t->all[i]->epoch != t->epoch && known(k, t->all[i]))
             remove_entry(s, k, t->all[i]);
-    s->listed[k] = true;
 }
 
 uint64_t kube_state_version(const KubeState *s) { return s->version; }

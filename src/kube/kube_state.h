@@ -125,6 +125,9 @@ void            kube_state_assume(KubeState *s, KubePod *p, KubeNode *n);
 void            kube_state_forget(KubeState *s, KubePod *p);
 const KubeNode *kube_state_assumed(const KubeState *s, const KubePod *p);  // NULL: not assumed
 
+// A report over HTTP, in the place of the annotation, until that one has a later time.
+void kube_state_progress(KubePod *p, double iterations, double per_s, TimeNs at);
+
 const char *kube_state_resource(const KubeState *s, KubeResource r);  // its name; NULL: not in use
 
 typedef struct KubeGang {

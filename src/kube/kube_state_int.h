@@ -163,11 +163,10 @@ typedef struct KubePodGroup {
 } KubePodGroup;
 
 typedef struct KubeResourceClaim {
-    KubeEntry   entry;
-    KubeMemory  memory;
-    NodeTerms   nodes;
-    bool        allocated, full;
-    const char *reserved;  // uids between spaces
+    KubeEntry  entry;
+    KubeMemory memory;
+    NodeTerms  nodes;
+    bool       allocated, full;  // full: as many pods as a claim can serve have it
 } KubeResourceClaim;
 
 struct FitPlan;
@@ -186,7 +185,6 @@ struct KubeState {
     uint32_t         n_pods, room_pods, n_nodes, room_nodes;
     uint32_t         n_waiting;        // pods with `waits`
     uint64_t         version, change;  // change: with every change
-    bool             listed[KUBE_KINDS];
     struct FitPlan  *plan;
 };
 
@@ -196,7 +194,8 @@ void      kube_detach(KubeState *s, KubePod *p);
 bool      kube_pod_over(const KubePod *p);            // Succeeded or Failed
 KubeNode *kube_host(KubeState *s, const char *name);  // makes an unknown one if there is none
 void      kube_host_drop(KubeState *s, KubeNode *n);  // frees one that is unknown and without pods
-uint32_t  kube_resource(KubeState *s, const char *name);  // KUBE_RESOURCES: no room
+// The index of a resource; KUBE_RESOURCES: it is new and there are `most` already.
+uint32_t kube_resource(KubeState *s, const char *name, uint32_t most);
 
 // kube_pod.c: NULL if the object has no name. kube_pod_settle takes over what its namespace says.
 KubePod *kube_pod_read(KubeState *s, const json_t *object);

@@ -8,7 +8,8 @@ typedef struct KubeEntry {  // the first member of an object
     struct KubeEntry *next;
     const char       *key;  // the object's; "NAMESPACE/NAME", or "NAME" without a namespace
     uint32_t          hash, at;
-    uint64_t          epoch;  // of the list that it was last in
+    uint64_t          epoch;    // of the list that it was last in
+    const char       *version;  // resourceVersion, if it tells that nothing changed; else NULL
 } KubeEntry;
 
 typedef struct KubeTable {

@@ -198,8 +198,8 @@ static Err set_residents(KubeView *v, const KubePicture *p) {
     for (uint32_t i = 0; i < p->n_running; i++)
         for (uint32_t k = 0; k < p->tasks[p->running[i]].n_slices; k++, all++)
             v->servers[p->tasks[p->running[i]].slices[k].server].n_residents++;
-    if (v->residents_room < all) {
-        uint32_t *more = realloc(v->residents, all * sizeof *more);
+    if (v->residents == NULL || v->residents_room < all) {
+        uint32_t *more = realloc(v->residents, (all + (size_t)1) * sizeof *more);
         if (more == NULL) return err_set(ERR_LIMIT, "no memory for %u running tasks", p->n_running);
         v->residents = more;
         v->residents_room = all;

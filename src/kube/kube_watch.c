@@ -364,7 +364,8 @@ Err kube_watch_start(KubeWatch **out, KubeApi *a, Loop *l, const char *path, con
     w->path = strdup(path);
     bool ok = w->path != NULL && asprintf(&w->selector, "%s%s", selector != NULL ? "&" : "",
                                           selector != NULL ? selector : "") >= 0;
-    Err  e = ok ? ERR_OK : err_set(ERR_LIMIT, "no memory for a watch");
+    if (!ok) w->selector = NULL;  // asprintf leaves it undefined
+    Err e = ok ? ERR_OK : err_set(ERR_LIMIT, "no memory for a watch");
     w->waiting = true;  // begins in the loop's next round
     if (e == ERR_OK) e = loop_arm(l, &w->timer, loop_now(l));
     if (e != ERR_OK) {

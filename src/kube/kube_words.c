@@ -29,7 +29,7 @@ uint32_t kube_hash(const char *text) {
 
 void kube_words_init(KubeWords *w) {
     *w = (KubeWords){.cap = 256};
-    w->slots = calloc(w->cap, sizeof *w->slots);
+    w->slots = calloc(w->cap, sizeof(KubeWord *));
     CHECK(w->slots != NULL);
 }
 
@@ -44,7 +44,7 @@ void kube_words_finish(KubeWords *w) {
 }
 
 static void resize(KubeWords *w, uint32_t cap) {
-    KubeWord **slots = calloc(cap, sizeof *slots);
+    KubeWord **slots = calloc(cap, sizeof(KubeWord *));
     CHECK(slots != NULL);
     for (uint32_t i = 0; i < w->cap; i++)
         for (KubeWord *x = w->slots[i], *next; x != NULL; x = next) {

@@ -61,7 +61,7 @@ static Err values(Scan *s, LabelRule *r, bool set) {
     while (set && token(s, ","));
     if (set && !token(s, ")")) return refused(s, "')' is missing");
     const KubeWord **kept = kube_memory_new(s->memory, const KubeWord *, r->n);
-    memcpy(kept, list, r->n * sizeof *kept);
+    memcpy(kept, list, r->n * sizeof(const KubeWord *));
     r->values = kept;
     return ERR_OK;
 }

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str_buf.h"
 #include "base/tensor.h"
 #include "loadgen/bench_int.h"
-#include "serve/observe/str_buf.h"
 #include "serve/grpc/wire.h"
 
 enum { BODY_BYTES_MAX = 1 << 30 };

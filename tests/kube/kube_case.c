@@ -14,6 +14,7 @@ void kube_case_begin(KubeCase *c, const KubeStateOptions *o) {
 
 void kube_case_end(KubeCase *c) { kube_state_destroy(c->state); }
 
+static json_t *parse(const char *fmt, va_list ap) PRINTF(1, 0);
 static json_t *parse(const char *fmt, va_list ap) {
     static char  text[65536];
     json_error_t why;

@@ -1,4 +1,4 @@
-// The account of a cluster: who counts where, relists, assumed pods, memory.
+// The account of a cluster: what counts where, relists, assumed pods, memory.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -167,6 +167,45 @@ static void budgets(void **state) {
     assert_true(kube_state_disruptions(kube.state, p) == 2);
 }
 
+static void put_space(int version) {
+    kube_case_put(&kube, KUBE_NAMESPACES,
+                  "{'metadata':{'name':'b','resourceVersion':'%d','labels':{'a':'b'}}}", version);
+}
+
+static void unchanged_objects(void **state) {
+    (void)state;
+    put_space(1);
+    uint64_t v = kube_state_version(kube.state);
+    kube_state_begin(kube.state, KUBE_NAMESPACES);
+    put_space(1);
+    kube_state_end(kube.state, KUBE_NAMESPACES);
+    assert_true(kube_state_version(kube.state) == v && kube.state->tables[KUBE_NAMESPACES].n == 1);
+    put_space(2);
+    assert_true(kube_state_version(kube.state) != v);
+}
+
+// Pods may name resources that do not exist; what nodes have is counted nevertheless.
+static void many_resources(void **state) {
+    (void)state;
+    char name[16], spec[160];
+    for (int i = 0; i < KUBE_RESOURCES; i++) {
+        (void)snprintf(name, sizeof name, "a%d", i);
+        (void)snprintf(spec, sizeof spec,
+                       ",'containers':[{'name':'c','resources':{'requests':{'x.io/r%d':'1'}}}]", i);
+        (void)kube_case_pod(&kube, name, "", spec);
+    }
+    assert_null(kube_pod_info(find("a0"))->unsupported);
+    assert_non_null(strstr(kube_pod_info(find(name))->unsupported, "x.io/r31: more than 24 kinds"));
+    kube_case_put(&kube, KUBE_NODES,
+                  "{'metadata':{'name':'n1','uid':'n1-uid'},'status':{'allocatable':{'cpu':'1',"
+                  "'pods':'9','y.io/real':'3'}}}");
+    (void)kube_case_pod(&kube, "b", "",
+                        ",'containers':[{'name':'c','resources':{'requests':{'y.io/real':'4'}}}]");
+    KubeVerdict why = kube_case_fit(&kube, "b", "n1");
+    assert_true(why.reason == FIT_INSUFFICIENT && why.short_of == 1);
+    assert_string_equal(why.detail, "y.io/real");
+}
+
 // Sums over all pods, against the account.
 static void recount(KubeState *s) {
     KubeNode *const *nodes;
@@ -241,8 +280,10 @@ static void churn(void **state) {
 
 TEST_MAIN() {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(counted), TEST(before_its_node), TEST(assumed), TEST(node_lost_under_an_assumption),
-        TEST(relist),  TEST(versions),        TEST(budgets), TEST(churn)};
+    const struct CMUnitTest tests[] = {TEST(counted),        TEST(before_its_node),
+                                       TEST(assumed),        TEST(node_lost_under_an_assumption),
+                                       TEST(relist),         TEST(versions),
+                                       TEST(budgets),        TEST(unchanged_objects),
+                                       TEST(many_resources), TEST(churn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

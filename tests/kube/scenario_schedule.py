@@ -83,7 +83,7 @@ def large(x):
             tracker.caught_up()
             verdict = verify.check(admin)
             cpu, memory = s.usage()
-            binds = sorted(r["took_s"] for r in s.recorded() if r["what"] == "bind" and r["done"])
+            binds = sorted(r["took_s"] for r in s.recorded() if r.get("what") == "bind" and r["done"])
             note(f"{verdict.bound} of {len(pods)} bound {took:.1f} s after the last was made; {cpu:.1f} s of CPU, "
                  f"{memory >> 20} MiB; decision to bound p50 {binds[len(binds) // 2]:.3f} s, "
                  f"p99 {binds[len(binds) * 99 // 100]:.3f} s")
@@ -164,7 +164,7 @@ def faults(x):
                 pods += o.gang(f"g{i}", 4, gpus=1)
             many(pods, admin.create_pod)
             waits(admin, len(pods), 90, s)
-            note(f"faults {proxy.hits()}; {sum(r['what'] == 'bind' and not r['done'] for r in s.recorded())} binds failed")
+            note(f"faults {proxy.hits()}; {sum(r.get('what') == 'bind' and not r['done'] for r in s.recorded())} binds failed")
             tracker.caught_up()
             verdict = verify.check(admin)
             check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
@@ -188,7 +188,7 @@ def fungible(x):
                     for i in range(6)]
             many(pods + [o.pod(f"x{i}", cpu=4, gpus=1) for i in range(2)], admin.create_pod)
             waits(admin, 8, 60, s)
-            until(lambda: any(r["what"] == "resize" and r["done"] for r in s.recorded()), 60, lambda: s.said())
+            until(lambda: any(r.get("what") == "resize" and r["done"] for r in s.recorded()), 60, lambda: s.said())
             tracker.caught_up()
             verdict = verify.check(admin)
             check(not verdict.violations and not tracker.violations(), lambda: f"{verdict} {tracker.violations()[:5]}")
@@ -221,8 +221,8 @@ def pace(x):
                 admin.create_pod(o.pod(f"p{i}", gpus=i % 4 // 3))
             waits(admin, 300, 60, s)
             for r in s.recorded():
-                if r["what"] == "bind" and r["done"]:
-                    seen[r["pod"]] = r["at_s"]
+                if r.get("what") == "bind" and r["done"]:
+                    seen[r["pod"]] = r["at"] / 1e9
             took = sorted(seen[n] - made[n] for n in seen)
             note(f"created to bound p50 {took[len(took) // 2] * 1e3:.0f} ms, p99 {took[len(took) * 99 // 100] * 1e3:.0f} ms")
         finally:
@@ -263,7 +263,7 @@ def dry_run(x):
         s = Scheduler(x.cluster, "--dry-run", name="dry")
         try:
             admin.create_pod(o.pod("a", gpus=1))
-            until(lambda: any(r["what"] in ("started", "placed") for r in s.recorded()), 30, lambda: s.said())
+            until(lambda: any(r.get("what") in ("started", "placed") for r in s.recorded()), 30, lambda: s.said())
             time.sleep(1)
             equal(len(bound(admin)), 0, "pods bound")
             check(not admin.condition(admin.pod("a")), "a condition was written")

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/hist.h"
+#include "base/str_buf.h"
 #include "serve/observe/metrics.h"
-#include "serve/observe/str_buf.h"
 
 enum { METRICS_EDGES = 8, METRICS_RECENT = 1024 };
 

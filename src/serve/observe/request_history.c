@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "serve/observe/str_buf.h"
+#include "base/str_buf.h"
 
 enum { EXPLAIN_BYTES = 16384 };
 #define NONE UINT64_MAX

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/str_buf.h"
 #include "serve/models/model_override.h"
 #include "serve/server_metadata.h"
-#include "serve/observe/str_buf.h"
 #include "serve/rest/rest_int.h"
 
 // INDEX_NS: time that one row of the index takes.

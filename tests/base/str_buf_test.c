@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "serve/observe/str_buf.h"
+#include "base/str_buf.h"
 #include "tests/runner.h"
 
 static Arena arena;

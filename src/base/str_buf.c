@@ -1,4 +1,4 @@
-#include "serve/observe/str_buf.h"
+#include "base/str_buf.h"
 
 #include <math.h>
 #include <stdarg.h>
