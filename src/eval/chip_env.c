@@ -83,10 +83,10 @@ static void observe(Session *s, const ChipView *v, bool plan) {
     s->committed = false;
 }
 
-static bool acts(const ChipMessage *m, ChipVerb verb) {
-    for (uint32_t i = 0; i < m->n_actions; i++)
-        if (m->actions[i].verb == verb) return true;
-    return false;
+static uint32_t count(const ChipMessage *m, ChipVerb verb) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_actions; i++) n += m->actions[i].verb == verb;
+    return n;
 }
 
 // The engine has nothing to wait for but what the policy asks for.
@@ -97,13 +97,14 @@ static bool idle(const Session *s, const ChipView *v) {
 // Rejects answers after which the run could not go on, or would not end.
 static Err check_progress(Session *s, const ChipView *v) {
     const ChipMessage *m = &s->message;
-    if (!idle(s, v) || acts(m, CHIP_START) || acts(m, CHIP_DROP)) {
+    uint32_t           starts = count(m, CHIP_START), drops = count(m, CHIP_DROP);
+    if (!idle(s, v) || starts > 0 || drops == v->n_waiting) {
         s->idle = 0;
         return ERR_OK;
     }
-    bool goes_on = acts(m, CHIP_WAKE) || v->setup->firm || s->run->policy->plan != NULL;
+    bool goes_on = count(m, CHIP_WAKE) > 0 || v->setup->firm || s->run->policy->plan != NULL;
     if (goes_on && s->idle++ < IDLE_CALLS) return ERR_OK;
-    return err_set(ERR_ARG, "nothing runs and no request will arrive: start or drop a task");
+    return err_set(ERR_ARG, "nothing runs and no request will arrive: start a task or drop all");
 }
 
 static uint32_t drop_all(const ChipView *v, ChipAction *out, uint32_t max) {
