@@ -46,7 +46,7 @@ typedef struct ChipScenarioOptions {
     ChipDeadlines deadlines;
     ChipSharing   sharing;
     bool          firm;
-    const char   *table;  // path of a CostTable, in place of the cost model; NULL: none
+    const char   *table;  // path of a LayerCostTable, in place of the cost model; NULL: none
     bool          table_fill;
 } ChipScenarioOptions;
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/table.h"
-#include "chip/cost/cost_table.h"
+#include "chip/cost/layer_cost_table.h"
 #include "cli/commands.h"
 #include "cli/model_args.h"
 #include "compile/interp/interp.h"
@@ -181,26 +181,26 @@ static int json_unit(const Options *o, const Layers *l, const UnitSpec *u, const
 
 // Costs of all layers on a unit: from the table, if one is given.
 static Err find_costs(const Options *o, const Layers *l, const UnitSpec *u, Arena *a, Cost *out) {
-    CostTable t;
+    LayerCostTable t;
     if (o->table == NULL) {
         cost_all(l->at, l->n, u, out);
         return ERR_OK;
     }
-    TRY(cost_table_read(o->table, a, &t));
+    TRY(layer_cost_table_read(o->table, a, &t));
     t.fill = o->fill;
-    TRY(cost_table_check(&t, &o->network, 1, (const char *const[]){u->name}, 1));
-    return cost_table_apply(&t, o->network, l->at, l->n, u, a, out);
+    TRY(layer_cost_table_check(&t, &o->network, 1, (const char *const[]){u->name}, 1));
+    return layer_cost_table_apply(&t, o->network, l->at, l->n, u, a, out);
 }
 
 // The same for every kind of a package, one after the other.
 static Err package_costs(const Options *o, const Layers *l, const Package *p, Arena *a, Cost *out) {
-    CostTable   t;
-    const char *units[CHIP_KINDS];
+    LayerCostTable t;
+    const char    *units[CHIP_KINDS];
     for (uint32_t k = 0; k < p->n_kinds; k++) units[k] = p->kinds[k].unit->name;
     if (o->table != NULL) {
-        TRY(cost_table_read(o->table, a, &t));
+        TRY(layer_cost_table_read(o->table, a, &t));
         t.fill = o->fill;
-        TRY(cost_table_check(&t, &o->network, 1, units, p->n_kinds));
+        TRY(layer_cost_table_check(&t, &o->network, 1, units, p->n_kinds));
     }
     for (uint32_t k = 0; k < p->n_kinds; k++) {
         const UnitSpec *u = p->kinds[k].unit;
@@ -208,7 +208,7 @@ static Err package_costs(const Options *o, const Layers *l, const Package *p, Ar
         if (o->table == NULL)
             cost_all(l->at, l->n, u, to);
         else
-            TRY(cost_table_apply(&t, o->network, l->at, l->n, u, a, to));
+            TRY(layer_cost_table_apply(&t, o->network, l->at, l->n, u, a, to));
     }
     return ERR_OK;
 }

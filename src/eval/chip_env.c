@@ -7,7 +7,13 @@ enum {
     PLAN_PERIODS_MOST = 1000  // that a plan takes
 };
 
-typedef struct Session {
+typedef struct Session Session;
+
+typedef struct Handle {  // the settings, and the state, of the policy
+    Session *session;
+} Handle;
+
+struct Session {
     const ChipEnv *env;
     Arena         *arena;
     LineReader     lines;
@@ -15,17 +21,14 @@ typedef struct Session {
     ChipReset      next;
     bool           has_next, ended;  // a reset was read; the client's lines have ended
     // of the episode
-    const ChipRun *run;
-    RecordList     records;
-    RecordSink     keep;     // into records
-    EndedRequest  *answers;  // [trace.n]
-    uint32_t       n_answers, arrived, idle;
-    bool           abandoned, committed;
-} Session;
-
-typedef struct Handle {  // the settings, and the state, of the policy
-    Session *session;
-} Handle;
+    ChipRun       run;
+    Handle        handle;
+    RecordList    records;
+    RecordSink    keep;     // into records
+    EndedRequest *answers;  // [trace.n]
+    uint32_t      n_answers, arrived, idle;
+    bool          abandoned, committed;
+};
 
 static void complain(Session *s, const char *message) {
     chip_observation_error(s->env->out, s->lines.line, message);
@@ -91,7 +94,7 @@ static uint32_t count(const ChipMessage *m, ChipVerb verb) {
 
 // The engine has nothing to wait for but what the policy asks for.
 static bool idle(const Session *s, const ChipView *v) {
-    return v->n_free == v->setup->n_units && s->arrived == s->run->trace.n && v->n_tasks > 0;
+    return v->n_free == v->setup->n_units && s->arrived == s->run.trace.n && v->n_tasks > 0;
 }
 
 // Rejects answers after which the run could not go on, or would not end.
@@ -102,7 +105,7 @@ static Err check_progress(Session *s, const ChipView *v) {
         s->idle = 0;
         return ERR_OK;
     }
-    bool goes_on = count(m, CHIP_WAKE) > 0 || v->setup->firm || s->run->policy->plan != NULL;
+    bool goes_on = count(m, CHIP_WAKE) > 0 || v->setup->firm || s->run.policy->plan != NULL;
     if (goes_on && s->idle++ < IDLE_CALLS) return ERR_OK;
     return err_set(ERR_ARG, "nothing runs and no request will arrive: start a task or drop all");
 }
@@ -131,11 +134,11 @@ static uint32_t decide(void *state, const ChipView *v, ChipAction *out, uint32_t
 }
 
 static bool soon(const Session *s, const ChipPlanCost *x) {
-    const ChipController *c = &s->run->controller;
+    const ChipController *c = &s->run.controller;
     double                ns = 0;
     if (c->mac_ns > 0) ns += x->macs / c->mac_ns;
     if (c->op_ns > 0) ns += x->ops / c->op_ns;
-    return ns <= (double)s->run->setup.period * PLAN_PERIODS_MOST;
+    return ns <= (double)s->run.setup.period * PLAN_PERIODS_MOST;
 }
 
 static void plan(void *state, const ChipView *v, ChipPlanCost *cost) {
@@ -180,38 +183,42 @@ static void on_record(void *self, const Record *r) {
         s->answers[s->n_answers++] = (EndedRequest){r->request, r->tenant, r->outcome, r->at};
 }
 
-static Err finish(Session *s, const ChipRun *run, const ChipTraffic *t, const ChipResult *r) {
+static Err finish(Session *s, const ChipTraffic *t, const ChipResult *r) {
     ChipSummary    sum;
     const ChipEnv *env = s->env;
-    TRY(chip_summary(run, r, CHIP_NONE, s->arena, &sum));
-    if (env->keep != NULL) TRY(env->keep(env->keeper, run, t, &s->records));
+    TRY(chip_summary(&s->run, r, CHIP_NONE, s->arena, &sum));
+    if (env->keep != NULL) TRY(env->keep(env->keeper, &s->run, t, &s->records));
     return chip_observation_done(env->out, r, &sum, s->answers, s->n_answers);
 }
 
-static Err play(Session *s, const ChipReset *reset) {
+static Err open_run(Session *s, const ChipTraffic *t, bool plans) {
     const ChipEnv *env = s->env;
-    ChipTraffic    t = env->traffic;
     ChipTrace      trace;
-    ChipResult     r;
-    Handle         handle = {s};
-    t.load = reset->load;
-    t.seed = (uint64_t)reset->seed;
-    t.requests = (uint32_t)reset->requests;
-    TRY(chip_scenario_trace(env->scenario, &t, s->arena, &trace));
+    TRY(chip_scenario_trace(env->scenario, t, s->arena, &trace));
     s->records = (RecordList){.arena = s->arena};
     s->keep = env->keep != NULL ? record_list(&s->records) : (RecordSink){0};
     s->answers = arena_try_new(s->arena, EndedRequest, trace.n);
     if (s->answers == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", trace.n);
     s->n_answers = s->arrived = s->idle = 0;
     s->abandoned = s->committed = false;
-    ChipRun run = chip_scenario_run(env->scenario, trace);
-    run.policy = reset->plans ? &planner : &dispatcher;
-    run.settings = &handle;
-    run.seed = t.seed;
-    run.records = (RecordSink){on_record, s};
-    s->run = &run;
-    TRY(chip_simulate(&run, s->arena, &r));
-    return s->abandoned ? ERR_OK : finish(s, &run, &t, &r);
+    s->handle.session = s;
+    s->run = chip_scenario_run(env->scenario, trace);
+    s->run.policy = plans ? &planner : &dispatcher;
+    s->run.settings = &s->handle;
+    s->run.seed = t->seed;
+    s->run.records = (RecordSink){on_record, s};
+    return ERR_OK;
+}
+
+static Err play(Session *s, const ChipReset *reset) {
+    ChipTraffic t = s->env->traffic;
+    ChipResult  r;
+    t.load = reset->load;
+    t.seed = (uint64_t)reset->seed;
+    t.requests = (uint32_t)reset->requests;
+    TRY(open_run(s, &t, reset->plans));
+    TRY(chip_simulate(&s->run, s->arena, &r));
+    return s->abandoned ? ERR_OK : finish(s, &t, &r);
 }
 
 // Between episodes, only a reset goes on.

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "chip/cost/cost_table.h"
+#include "chip/cost/layer_cost_table.h"
 #include "chip/cost/mapping.h"
 
 static double bytes(double elements, int bits) { return elements * bits / 8; }
@@ -97,11 +97,11 @@ void cost_all(const Shape *s, uint32_t n, const UnitSpec *u, Cost *out) {
 }
 
 typedef struct Priced {  // what a network's costs are from
-    const char      *network;
-    const Shape     *shapes;  // [n]
-    uint32_t         n;
-    const Package   *package;
-    const CostTable *table;  // NULL: none
+    const char           *network;
+    const Shape          *shapes;  // [n]
+    uint32_t              n;
+    const Package        *package;
+    const LayerCostTable *table;  // NULL: none
 } Priced;
 
 static Err price_layers(const Priced *x, Arena *a, Cost *scratch, ChipCost *out) {
@@ -111,7 +111,7 @@ static Err price_layers(const Priced *x, Arena *a, Cost *scratch, ChipCost *out)
         const UnitSpec *u = p->kinds[k].unit;
         double          ns = 1e3 / u->clock_mhz;
         if (x->table != NULL)
-            TRY(cost_table_apply(x->table, x->network, x->shapes, n, u, a, scratch));
+            TRY(layer_cost_table_apply(x->table, x->network, x->shapes, n, u, a, scratch));
         else
             cost_all(x->shapes, n, u, scratch);
         for (uint32_t i = 0; i < n; i++)
@@ -149,7 +149,7 @@ Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out) 
     return cost_model_of(network, p, NULL, a, out);
 }
 
-Err cost_model_of(const char *network, const Package *p, const CostTable *t, Arena *a,
+Err cost_model_of(const char *network, const Package *p, const LayerCostTable *t, Arena *a,
                   ChipModel *out) {
     Shape   *shapes = NULL;
     uint32_t n = 0;

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "chip/cost/cost_table.h"
+#include "chip/cost/layer_cost_table.h"
 #include "tests/fuzz/fuzz.h"
 
 static Shape layer(const char *name) {
@@ -25,12 +25,12 @@ static Shape layer(const char *name) {
                    .w = 2};
 }
 
-static void apply(CostTable *t, const UnitSpec *u, Arena *a) {
+static void apply(LayerCostTable *t, const UnitSpec *u, Arena *a) {
     Shape s[2] = {layer("a"), layer("b")};
     Cost  c[2];
     for (int fill = 0; fill < 2; fill++) {
         t->fill = fill == 1;
-        if (cost_table_apply(t, "resnet50", s, 2, u, a, c) != ERR_OK) continue;
+        if (layer_cost_table_apply(t, "resnet50", s, 2, u, a, c) != ERR_OK) continue;
         for (int i = 0; i < 2; i++)
             if (!isinf(c[i].cycles) &&
                 (!(c[i].cycles >= 1) || !(c[i].bytes_cycle >= 0) || !(c[i].energy_pj >= 0)))
@@ -39,15 +39,15 @@ static void apply(CostTable *t, const UnitSpec *u, Arena *a) {
 }
 
 FUZZ_TARGET(data, size) {
-    Arena     a;
-    CostTable t;
-    UnitSpec  u;
+    Arena          a;
+    LayerCostTable t;
+    UnitSpec       u;
     if (arena_init(&a, (size_t)1 << 28) != ERR_OK) abort();
     if (unit_spec_load("simba", &a, &u) != ERR_OK) abort();
-    if (cost_table_parse("fuzz.csv", (const char *)data, size, &a, &t) == ERR_OK) {
+    if (layer_cost_table_parse("fuzz.csv", (const char *)data, size, &a, &t) == ERR_OK) {
         if (t.n == 0) abort();
         const char *networks[] = {"resnet50"}, *units[] = {"simba"};
-        if (cost_table_check(&t, networks, 1, units, 1) == ERR_OK) apply(&t, &u, &a);
+        if (layer_cost_table_check(&t, networks, 1, units, 1) == ERR_OK) apply(&t, &u, &a);
     }
     arena_finish(&a);
     return 0;

@@ -1,4 +1,4 @@
-#include "chip/cost/cost_table.h"
+#include "chip/cost/layer_cost_table.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -18,11 +18,11 @@ static const double      MOST = 1e15;
 enum { KNOWN = 256 };
 
 typedef struct Reader {
-    Csv       csv;
-    Arena    *arena;
-    uint32_t  field[COLUMNS];  // of the row, by column
-    uint32_t  room;
-    CostTable table;
+    Csv            csv;
+    Arena         *arena;
+    uint32_t       field[COLUMNS];  // of the row, by column
+    uint32_t       room;
+    LayerCostTable table;
 } Reader;
 
 // Names without their folder, in lower case, - as _.
@@ -68,7 +68,7 @@ static Err real(const Reader *r, int column, double least, double *out) {
 }
 
 // Cycles that are empty or - stand for a layer that the unit cannot compute.
-static Err read_costs(const Reader *r, CostTableRow *x) {
+static Err read_costs(const Reader *r, LayerCostRow *x) {
     const char *cycles = r->csv.field[r->field[CYCLES]];
     x->cycles = INFINITY;
     if (cycles[0] == '\0' || strcmp(cycles, "-") == 0) return ERR_OK;
@@ -77,21 +77,21 @@ static Err read_costs(const Reader *r, CostTableRow *x) {
     return real(r, ENERGY_PJ, 0, &x->energy_pj);
 }
 
-static Err read_names(const Reader *r, CostTableRow *x) {
+static Err read_names(const Reader *r, LayerCostRow *x) {
     const char *const names[] = {r->csv.field[r->field[NETWORK]], r->csv.field[r->field[LAYER]],
                                  r->csv.field[r->field[UNIT]]};
     for (int i = 0; i < 3; i++)
         if (names[i][0] == '\0' || strchr(names[i], '\t') != NULL || strlen(names[i]) > 400)
             return err_set(ERR_PARSE, "%s:%zu: %s is empty, too long or has a tab", r->csv.name,
                            r->csv.line, columns[i]);
-    *x = (CostTableRow){
+    *x = (LayerCostRow){
         .network = names[0], .layer = names[1], .unit = names[2], .line = r->csv.line};
     return ERR_OK;
 }
 
 static Err read_row(Reader *r) {
-    CostTable   *t = &r->table;
-    CostTableRow x;
+    LayerCostTable *t = &r->table;
+    LayerCostRow    x;
     for (int i = 0; i < COLUMNS; i++)
         if (r->field[i] >= r->csv.n)
             return err_set(ERR_PARSE, "%s:%zu: %u fields, no %s", r->csv.name, r->csv.line,
@@ -108,12 +108,12 @@ static Err read_row(Reader *r) {
     return ERR_OK;
 }
 
-static Err parse(const char *name, char *text, size_t len, Arena *a, CostTable *out) {
+static Err parse(const char *name, char *text, size_t len, Arena *a, LayerCostTable *out) {
     Reader r = {.arena = a, .table = {.name = arena_str(a, name)}};
     bool   more = true;
     size_t lines = 1;
     for (size_t i = 0; i < len; i++) lines += text[i] == '\n';
-    r.table.at = arena_try_new(a, CostTableRow, lines);
+    r.table.at = arena_try_new(a, LayerCostRow, lines);
     if (r.table.at == NULL) return err_set(ERR_LIMIT, "%s: no memory for %zu rows", name, lines);
     string_map_init(&r.table.rows, a);
     TRY(csv_open(&r.csv, r.table.name, text, len, ',', true));
@@ -129,17 +129,18 @@ static Err parse(const char *name, char *text, size_t len, Arena *a, CostTable *
     return ERR_OK;
 }
 
-Err cost_table_parse(const char *name, const char *text, size_t len, Arena *a, CostTable *out) {
+Err layer_cost_table_parse(const char *name, const char *text, size_t len, Arena *a,
+                           LayerCostTable *out) {
     char *copy = arena_try(a, len + 1, 1, 1);
     if (copy == NULL) return err_set(ERR_LIMIT, "%s: no memory for %zu bytes", name, len);
     if (len > 0) memcpy(copy, text, len);
     return parse(name, copy, len, a, out);
 }
 
-Err cost_table_read(const char *path, Arena *a, CostTable *out) {
+Err layer_cost_table_read(const char *path, Arena *a, LayerCostTable *out) {
     char  *text = NULL;
     size_t len = 0;
-    TRY(file_read(path, COST_TABLE_BYTES, a, &text, &len));
+    TRY(file_read(path, LAYER_COST_TABLE_BYTES, a, &text, &len));
     return parse(path, text, len, a, out);
 }
 
@@ -160,22 +161,22 @@ static bool knows(const Known *k, const char *name) {
     return false;
 }
 
-static Err unknown(const CostTable *t, const CostTableRow *x, const char *what, const char *name,
-                   const Known *k, const char *otherwise) {
+static Err unknown(const LayerCostTable *t, const LayerCostRow *x, const char *what,
+                   const char *name, const Known *k, const char *otherwise) {
     char hint[TEXT_MEANT];
     return err_set(ERR_PARSE, "%s:%zu: no %s '%.80s'; %s", t->name, x->line, what, name,
                    text_meant(name, k->at, k->n, otherwise, hint));
 }
 
-Err cost_table_check(const CostTable *t, const char *const *networks, uint32_t n_networks,
-                     const char *const *units, uint32_t n_units) {
+Err layer_cost_table_check(const LayerCostTable *t, const char *const *networks,
+                           uint32_t n_networks, const char *const *units, uint32_t n_units) {
     Known nets = {.n = 0}, kinds = {.n = 0};
     for (uint32_t i = 0; i < n_networks; i++) know(&nets, networks[i]);
     for (uint32_t i = 0; i < n_units; i++) know(&kinds, units[i]);
     for (uint32_t i = 0; zoo_entry(i) != NULL; i++) know(&nets, zoo_entry(i)->name);
     for (uint32_t i = 0; unit_spec_name(i) != NULL; i++) know(&kinds, unit_spec_name(i));
     for (uint32_t i = 0; i < t->n; i++) {
-        const CostTableRow *x = &t->at[i];
+        const LayerCostRow *x = &t->at[i];
         if (!knows(&nets, x->network))
             return unknown(t, x, "network", x->network, &nets, "'cotenant zoo list' has the names");
         if (!knows(&kinds, x->unit))
@@ -184,7 +185,7 @@ Err cost_table_check(const CostTable *t, const char *const *networks, uint32_t n
     return ERR_OK;
 }
 
-static Cost cost_of_row(const CostTableRow *x, const Shape *s, const UnitSpec *u) {
+static Cost cost_of_row(const LayerCostRow *x, const Shape *s, const UnitSpec *u) {
     Cost c = {.cycles = x->cycles};
     if (isinf(x->cycles)) return c;
     c.read_bytes = x->bytes;
@@ -195,7 +196,7 @@ static Cost cost_of_row(const CostTableRow *x, const Shape *s, const UnitSpec *u
 }
 
 // Rows that name a layer which the network lacks would otherwise be ignored.
-static Err check_used(const CostTable *t, const char *network, const Shape *s, uint32_t n,
+static Err check_used(const LayerCostTable *t, const char *network, const Shape *s, uint32_t n,
                       const UnitSpec *u, const uint8_t *used, Arena *scratch) {
     const char **names = arena_new(scratch, const char *, n);
     const char  *whole = key_of(scratch, network, u->name, "");
@@ -203,7 +204,7 @@ static Err check_used(const CostTable *t, const char *network, const Shape *s, u
     for (uint32_t i = 0; i < n; i++) names[i] = s[i].name;
     for (uint32_t i = 0; i < t->n; i++) {
         size_t              mark = scratch->used;
-        const CostTableRow *x = &t->at[i];
+        const LayerCostRow *x = &t->at[i];
         bool                same = strcmp(whole, key_of(scratch, x->network, x->unit, "")) == 0;
         arena_rewind(scratch, mark);
         if (!same || used[i]) continue;
@@ -214,7 +215,7 @@ static Err check_used(const CostTable *t, const char *network, const Shape *s, u
     return ERR_OK;
 }
 
-static uint32_t find_row(const CostTable *t, const char *network, const Shape *s, uint32_t i,
+static uint32_t find_row(const LayerCostTable *t, const char *network, const Shape *s, uint32_t i,
                          const UnitSpec *u, Arena *scratch) {
     char number[16];
     (void)snprintf(number, sizeof number, "#%u", i);
@@ -223,7 +224,7 @@ static uint32_t find_row(const CostTable *t, const char *network, const Shape *s
     return string_map_get(&t->rows, key_of(scratch, network, u->name, number));
 }
 
-static Err apply(const CostTable *t, const char *network, const Shape *s, uint32_t n,
+static Err apply(const LayerCostTable *t, const char *network, const Shape *s, uint32_t n,
                  const UnitSpec *u, Arena *scratch, Cost *out) {
     uint8_t *used = arena_new(scratch, uint8_t, t->n);
     for (uint32_t i = 0; i < n; i++) {
@@ -243,8 +244,8 @@ static Err apply(const CostTable *t, const char *network, const Shape *s, uint32
     return check_used(t, network, s, n, u, used, scratch);
 }
 
-Err cost_table_apply(const CostTable *t, const char *network, const Shape *s, uint32_t n,
-                     const UnitSpec *u, Arena *scratch, Cost *out) {
+Err layer_cost_table_apply(const LayerCostTable *t, const char *network, const Shape *s, uint32_t n,
+                           const UnitSpec *u, Arena *scratch, Cost *out) {
     size_t mark = scratch->used;
     if (t->fill) cost_all(s, n, u, out);
     Err e = apply(t, network, s, n, u, scratch, out);
