@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "chip/cost/cost.h"
+#include "chip/cost/layer_cost_table.h"
 #include "sim/arrivals.h"
 
 enum { BURST_REQUESTS = 16 };  // mean length of a burst
@@ -12,9 +12,21 @@ static const double levels[][CHIP_LEVELS] = {[CHIP_DEADLINES_MOCA] = {0.8, 1, 1.
                                              [CHIP_DEADLINES_PLANARIA] = {0.25, 0.5, 1},
                                              [CHIP_DEADLINES_MLPERF] = {0.8, 1, 1.2}};
 
+static Err open_table(const ChipScenario *s, Arena *a, LayerCostTable *out) {
+    const char *units[CHIP_KINDS];
+    for (uint32_t k = 0; k < s->package.n_kinds; k++) units[k] = s->package.kinds[k].unit->name;
+    TRY(layer_cost_table_read(s->options.table, a, out));
+    out->fill = s->options.table_fill;
+    return layer_cost_table_check(out, s->workload.networks, s->workload.n, units,
+                                  s->package.n_kinds);
+}
+
 static Err open_models(const ChipScenario *s, Arena *a) {
+    LayerCostTable        table;
+    const LayerCostTable *t = s->options.table != NULL ? &table : NULL;
+    if (t != NULL) TRY(open_table(s, a, &table));
     for (uint32_t i = 0; i < s->workload.n; i++) {
-        TRY(cost_model(s->workload.networks[i], &s->package, a, &s->models[i]));
+        TRY(cost_model_of(s->workload.networks[i], &s->package, t, a, &s->models[i]));
         s->tenants[i] = (ChipTenant){.model = &s->models[i],
                                      .name = s->workload.networks[i],
                                      .priority = 1,

@@ -46,6 +46,8 @@ typedef struct ChipScenarioOptions {
     ChipDeadlines deadlines;
     ChipSharing   sharing;
     bool          firm;
+    const char   *table;  // path of a LayerCostTable, in place of the cost model; NULL: none
+    bool          table_fill;
 } ChipScenarioOptions;
 
 typedef struct ChipScenario {

@@ -45,12 +45,12 @@ static void set_relative_energy(UnitSpec *u) {
 }
 
 Err unit_spec_parse(const char *name, const char *text, size_t len, Arena *a, UnitSpec *out) {
-    static const char *const optional[] = {"about",     "vectors",    "lanes",
-                                           "depthwise", "bank_bytes", "buffer_weights",
-                                           "overlap",   "efficiency", "buffer_efficiency",
-                                           "lean",      "energy",     NULL};
-    UnitSpec                 u = {0};
-    Settings                 s = {unit_rows, sizeof unit_rows / sizeof *unit_rows, &u, a};
+    static const char *const optional[] = {
+        "about",          "vectors", "lanes",      "depthwise",         "bank_bytes",
+        "buffer_weights", "overlap", "efficiency", "buffer_efficiency", "lean",
+        "energy",         "spread",  NULL};
+    UnitSpec u = {0};
+    Settings s = {unit_rows, sizeof unit_rows / sizeof *unit_rows, &u, a};
     TRY(chip_file_parse(name, text, len, &s, optional));
     TRY(read_flow(name, &u));
     TRY(check_values(name, &u));

@@ -25,6 +25,7 @@ typedef enum Dataflow { ROW_STATIONARY, WEIGHT_STATIONARY, OUTPUT_STATIONARY } D
     X(word_bits, int, 8, 1, 64, "bits of an input, a weight, an output")                           \
     X(sum_bits, int, 24, 1, 128, "bits of a partial sum")                                          \
     X(depthwise, bool, true, 0, 0, "whether it can compute depthwise convolutions")                \
+    X(spread, bool, false, 0, 0, "whether elements left idle by a depthwise layer share its rows") \
     X(input_bytes, int, 8192, 1, 1 << 30, "bytes of inputs in an element")                         \
     X(weight_bytes, int, 32768, 1, 1 << 30, "bytes of weights in an element")                      \
     X(sum_bytes, int, 3072, 1, 1 << 30, "bytes of partial sums in an element")                     \

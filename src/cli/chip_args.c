@@ -21,6 +21,10 @@ void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]) {
         {"target", ARG_REAL, &x->target, "R",
          "share of requests in time that every tenant should have", 0, 1},
         {"requests", ARG_INT, &x->requests, "N", "requests per run (default 1000)", 1, 100000000},
+        {"table", ARG_TEXT, &x->table, "FILE", "costs of layers from CSV, not from the cost model",
+         0, 0},
+        {"table-fill", ARG_FLAG, &x->table_fill, NULL,
+         "layers without a row cost what the cost model says", 0, 0},
         {"set", ARG_LIST, &x->sets, "POLICY.KEY=VALUE", "a setting of a policy", 0, 0},
     };
     memcpy(rows, all, sizeof all);
@@ -59,7 +63,9 @@ Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
                                  .target = x->target,
                                  .deadlines = (ChipDeadlines)rule,
                                  .sharing = (ChipSharing)share,
-                                 .firm = x->firm};
+                                 .firm = x->firm,
+                                 .table = x->table,
+                                 .table_fill = x->table_fill};
     return ERR_OK;
 }
 

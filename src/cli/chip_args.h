@@ -9,10 +9,12 @@ typedef struct ChipArgs {
     double      ts, slack, target, burst;    // 0: default
     int64_t     requests;                    // 0: CHIP_SCENARIO_REQUESTS
     bool        firm;
+    const char *table;  // NULL: none
+    bool        table_fill;
     ArgList     sets;
 } ChipArgs;
 
-enum { CHIP_ARG_ROWS = 10 };
+enum { CHIP_ARG_ROWS = 12 };
 
 // Writes the rows that fill x, for the array that args_parse takes.
 void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);

@@ -3,15 +3,15 @@
 #include <stdio.h>
 
 #include "base/table.h"
-#include "chip/cost/cost.h"
+#include "chip/cost/layer_cost_table.h"
 #include "cli/commands.h"
 #include "cli/model_args.h"
 #include "compile/interp/interp.h"
 
 typedef struct Options {
     ModelArgs   load;
-    const char *network, *unit, *chip;
-    bool        json;
+    const char *network, *unit, *chip, *table;
+    bool        json, fill;
 } Options;
 
 typedef struct Layers {
@@ -60,6 +60,7 @@ static void add_up(Total *t, const Shape *s, const Cost *c) {
 }
 
 static const char *bound_by(const Cost *c) {
+    if (!(c->array_cycles > 0)) return "table";
     if (c->memory_cycles > c->array_cycles && c->memory_cycles > c->buffer_cycles) return "memory";
     return c->buffer_cycles > c->array_cycles ? "buffer" : "array";
 }
@@ -98,7 +99,7 @@ static void add_row(Table *t, const Shape *s, const Cost *c) {
     table_real(t, c->write_bytes);
     table_real(t, c->bytes_cycle);
     table_real(t, c->energy_pj);
-    mapping_text(t, &c->mapping);
+    if (c->array_cycles > 0) mapping_text(t, &c->mapping);
 }
 
 static double per(double a, double b) { return b > 0 ? a / b : 0; }
@@ -178,7 +179,41 @@ static int json_unit(const Options *o, const Layers *l, const UnitSpec *u, const
                                   total));
 }
 
-static Err print_package(const Layers *l, const Package *p, Arena *a) {
+// Costs of all layers on a unit: from the table, if one is given.
+static Err find_costs(const Options *o, const Layers *l, const UnitSpec *u, Arena *a, Cost *out) {
+    LayerCostTable t;
+    if (o->table == NULL) {
+        cost_all(l->at, l->n, u, out);
+        return ERR_OK;
+    }
+    TRY(layer_cost_table_read(o->table, a, &t));
+    t.fill = o->fill;
+    TRY(layer_cost_table_check(&t, &o->network, 1, (const char *const[]){u->name}, 1));
+    return layer_cost_table_apply(&t, o->network, l->at, l->n, u, a, out);
+}
+
+// The same for every kind of a package, one after the other.
+static Err package_costs(const Options *o, const Layers *l, const Package *p, Arena *a, Cost *out) {
+    LayerCostTable t;
+    const char    *units[CHIP_KINDS];
+    for (uint32_t k = 0; k < p->n_kinds; k++) units[k] = p->kinds[k].unit->name;
+    if (o->table != NULL) {
+        TRY(layer_cost_table_read(o->table, a, &t));
+        t.fill = o->fill;
+        TRY(layer_cost_table_check(&t, &o->network, 1, units, p->n_kinds));
+    }
+    for (uint32_t k = 0; k < p->n_kinds; k++) {
+        const UnitSpec *u = p->kinds[k].unit;
+        Cost           *to = out + (size_t)k * l->n;
+        if (o->table == NULL)
+            cost_all(l->at, l->n, u, to);
+        else
+            TRY(layer_cost_table_apply(&t, o->network, l->at, l->n, u, a, to));
+    }
+    return ERR_OK;
+}
+
+static Err print_package(const Layers *l, const Package *p, const Cost *costs, Arena *a) {
     uint32_t n = 3 + 2 * p->n_kinds;
     Column  *cols = arena_new(a, Column, n);
     Table    t;
@@ -198,7 +233,7 @@ static Err print_package(const Layers *l, const Package *p, Arena *a) {
         table_real(&t, shape_macs(&l->at[i]));
         for (uint32_t k = 0; k < p->n_kinds; k++) {
             const UnitSpec *u = p->kinds[k].unit;
-            Cost            c = cost_of(&l->at[i], u);
+            Cost            c = costs[(size_t)k * l->n + i];
             if (isinf(c.cycles)) {
                 table_missing(&t);
                 table_missing(&t);
@@ -213,13 +248,12 @@ static Err print_package(const Layers *l, const Package *p, Arena *a) {
     return ERR_OK;
 }
 
-static int json_package(const Options *o, const Layers *l, const Package *p) {
+static int json_package(const Options *o, const Layers *l, const Package *p, const Cost *costs) {
     json_t *layers = json_array();
     for (uint32_t i = 0; i < l->n; i++) {
         json_t *kinds = json_array();
         for (uint32_t k = 0; k < p->n_kinds; k++) {
-            Cost    c = cost_of(&l->at[i], p->kinds[k].unit);
-            json_t *one = layer_json(&l->at[i], &c);
+            json_t *one = layer_json(&l->at[i], &costs[(size_t)k * l->n + i]);
             json_object_set_new(one, "unit", json_string(p->kinds[k].unit->name));
             json_array_append_new(kinds, one);
         }
@@ -235,8 +269,8 @@ static int on_unit(const Options *o, const Layers *l, Arena *a) {
     UnitSpec u;
     Cost    *costs = arena_new(a, Cost, l->n);
     Err      e = unit_spec_load(o->unit, a, &u);
+    if (e == ERR_OK) e = find_costs(o, l, &u, a, costs);
     if (e != ERR_OK) return command_failed(e);
-    cost_all(l->at, l->n, &u, costs);
     if (o->json) return json_unit(o, l, &u, costs);
     e = print_unit(l, &u, costs, a);
     return e == ERR_OK ? 0 : command_failed(e);
@@ -246,8 +280,11 @@ static int on_package(const Options *o, const Layers *l, Arena *a) {
     Package p;
     Err     e = package_load(o->chip, a, &p);
     if (e != ERR_OK) return command_failed(e);
-    if (o->json) return json_package(o, l, &p);
-    e = print_package(l, &p, a);
+    Cost *costs = arena_new(a, Cost, (size_t)l->n * p.n_kinds);
+    e = package_costs(o, l, &p, a, costs);
+    if (e != ERR_OK) return command_failed(e);
+    if (o->json) return json_package(o, l, &p, costs);
+    e = print_package(l, &p, costs, a);
     return e == ERR_OK ? 0 : command_failed(e);
 }
 
@@ -256,11 +293,15 @@ int cmd_chip_cost(const Command *c, int argc, char **argv) {
     const ArgRow rows[] = {
         {"unit", ARG_TEXT, &o.unit, "U", "accelerator: a name or a YAML file", 0, 0},
         {"chip", ARG_TEXT, &o.chip, "NAME", "package: a name or a YAML file", 0, 0},
+        {"table", ARG_TEXT, &o.table, "FILE", "costs of layers from CSV, not from the cost model",
+         0, 0},
+        {"table-fill", ARG_FLAG, &o.fill, NULL,
+         "layers without a row cost what the cost model says", 0, 0},
         {"dim", ARG_LIST, &o.load.dims, "NAME=N", "size of an open dimension (default 1)", 0, 0},
         {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
         MODEL_ARG_ROWS(o.load),
     };
-    int code = args_parse(c, rows, 7, argc, argv, &o.network, 1, 1, NULL);
+    int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, &o.network, 1, 1, NULL);
     if (code >= 0) return code;
     if (o.unit != NULL && o.chip != NULL)
         return args_fail(EXIT_USAGE, "give --unit or --chip, not both");

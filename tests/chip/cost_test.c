@@ -197,6 +197,29 @@ static void test_model_is_the_table(void **state) {
     assert_true(m.rest_ns[n] == 0);
 }
 
+// The first depthwise layer of MobileNet v2 has channels for 4 of 16 elements: the other 12 take
+// rows of the map, and 112 rows are 28 for each, in strips of the buffer.
+static void test_depthwise_rows_spread(void **state) {
+    (void)state;
+    UnitSpec u, alone;
+    Shape   *s = NULL;
+    uint32_t n = 0;
+    assert_int_equal(unit_spec_load("simba_timeloop", &arena, &u), ERR_OK);
+    assert_int_equal(shape_list("mobilenet_v2", 1, &arena, &s, &n), ERR_OK);
+    u.buffer_bytes = 1 << 24;  // the whole map is one strip
+    alone = u;
+    alone.spread = false;
+    assert_true(shape_depthwise(&s[1]));
+    assert_true(cost_of(&s[1], &u).array_cycles == 28224);
+    assert_true(cost_of(&s[1], &alone).array_cycles == 112896);
+    for (uint32_t i = 0; i < n; i++) {
+        Cost wide = cost_of(&s[i], &u), narrow = cost_of(&s[i], &alone);
+        assert_true(wide.cycles <= narrow.cycles);
+        assert_true(wide.array_cycles * unit_spec_macs(&u) >= shape_macs(&s[i]));
+        if (!shape_depthwise(&s[i])) assert_memory_equal(&wide, &narrow, sizeof wide);
+    }
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_on_the_whole_zoo),
@@ -204,6 +227,7 @@ TEST_MAIN() {
         cmocka_unit_test(test_known_layers),
         cmocka_unit_test(test_relative_energy),
         cmocka_unit_test(test_model_is_the_table),
+        cmocka_unit_test(test_depthwise_rows_spread),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }

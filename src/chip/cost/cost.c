@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "chip/cost/layer_cost_table.h"
 #include "chip/cost/mapping.h"
 
 static double bytes(double elements, int bits) { return elements * bits / 8; }
@@ -95,18 +96,31 @@ void cost_all(const Shape *s, uint32_t n, const UnitSpec *u, Cost *out) {
     }
 }
 
-static void price_layers(const Shape *s, uint32_t n, const Package *p, Cost *scratch,
-                         ChipCost *out) {
+typedef struct Priced {  // what a network's costs are from
+    const char           *network;
+    const Shape          *shapes;  // [n]
+    uint32_t              n;
+    const Package        *package;
+    const LayerCostTable *table;  // NULL: none
+} Priced;
+
+static Err price_layers(const Priced *x, Arena *a, Cost *scratch, ChipCost *out) {
+    const Package *p = x->package;
+    uint32_t       n = x->n;
     for (uint32_t k = 0; k < p->n_kinds; k++) {
         const UnitSpec *u = p->kinds[k].unit;
         double          ns = 1e3 / u->clock_mhz;
-        cost_all(s, n, u, scratch);
+        if (x->table != NULL)
+            TRY(layer_cost_table_apply(x->table, x->network, x->shapes, n, u, a, scratch));
+        else
+            cost_all(x->shapes, n, u, scratch);
         for (uint32_t i = 0; i < n; i++)
             out[(size_t)i * p->n_kinds + k] =
                 (ChipCost){.ns = (float)(scratch[i].cycles * ns),
                            .bytes_ns = (float)(scratch[i].bytes_cycle / ns),
                            .energy_pj = (float)scratch[i].energy_pj};
     }
+    return ERR_OK;
 }
 
 static Err no_unit_can(const char *network, const Shape *s, const Package *p, Arena *a) {
@@ -132,6 +146,11 @@ static Err rank(const char *network, const Shape *shapes, const Package *p, Aren
 }
 
 Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out) {
+    return cost_model_of(network, p, NULL, a, out);
+}
+
+Err cost_model_of(const char *network, const Package *p, const LayerCostTable *t, Arena *a,
+                  ChipModel *out) {
     Shape   *shapes = NULL;
     uint32_t n = 0;
     TRY(shape_list(network, 1, a, &shapes, &n));
@@ -144,7 +163,8 @@ Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out) 
     if (scratch == NULL || names == NULL || costs == NULL || rest == NULL || fastest == NULL)
         return err_set(ERR_LIMIT, "%s: no memory for %u layers", network, n);
     for (uint32_t i = 0; i < n; i++) names[i] = shapes[i].name;
-    price_layers(shapes, n, p, scratch, costs);
+    Priced priced = {network, shapes, n, p, t};
+    TRY(price_layers(&priced, a, scratch, costs));
     arena_rewind(a, mark);
     ChipModel m = {.name = arena_str(a, network),
                    .n_layers = n,

@@ -31,5 +31,9 @@ Cost cost_of(const Shape *s, const UnitSpec *u);
 // Of n layers; equal ones are searched once.
 void cost_all(const Shape *s, uint32_t n, const UnitSpec *u, Cost *out);
 
-// The cost table of a network for the kinds of a package, in nanoseconds.
+typedef struct LayerCostTable LayerCostTable;
+
+// The costs of a network for the kinds of a package, in nanoseconds: from a table, unless NULL.
+MUST_USE Err cost_model_of(const char *network, const Package *p, const LayerCostTable *t, Arena *a,
+                           ChipModel *out);
 MUST_USE Err cost_model(const char *network, const Package *p, Arena *a, ChipModel *out);

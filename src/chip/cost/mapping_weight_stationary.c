@@ -3,7 +3,8 @@
 // with sums added up. A weight stays in its register for as many outputs as the element's sum
 // buffer holds. Weights are kept in the elements' buffers and bypass the shared one, which holds
 // the inputs and, if input channels come in several parts, the sums. In a depthwise convolution
-// each output channel has one input: one lane of each vector works.
+// each output channel has one input: one lane of each vector works; with `spread`, elements that
+// channels leave idle compute other output rows of the same channels with copies of their weights.
 #include "chip/cost/mapping.h"
 
 typedef struct WeightSplit {
@@ -11,6 +12,7 @@ typedef struct WeightSplit {
     Shape          s;  // of one group; of a depthwise layer all groups as one
     bool           depthwise;
     int64_t        lanes, k, c;       // active lanes; elements over channels out and in
+    int64_t        p;                 // elements over output rows
     int64_t        parts_k, parts_c;  // of the channels, each as wide as the array
     double         array_cycles;
 } WeightSplit;
@@ -26,6 +28,12 @@ static double rereads(const WeightSplit *z, const LoopTile *t) {
                                                                : (double)s->r / (double)s->stride_h;
 }
 
+// Each strip of rows in the buffer is shared by the elements on its own.
+static double strip_cycles(const WeightSplit *z, int64_t strip) {
+    int64_t rows = z->s.p / strip * ceil_div(strip, z->p) + ceil_div(z->s.p % strip, z->p);
+    return z->array_cycles / (double)ceil_div(z->s.p, z->p) * (double)rows;
+}
+
 static void offer(const WeightSplit *z, const LoopTile *t, const LoopTileTraffic *moves) {
     const Shape    *s = &z->s;
     const UnitSpec *u = z->x->u;
@@ -35,7 +43,7 @@ static void offer(const WeightSplit *z, const LoopTile *t, const LoopTileTraffic
     double          rounds_c = (double)ceil_div(s->c, t->c);
     MappingCounts   m = {.mapping = {.split_k = z->k,
                                      .split_c = z->c,
-                                     .split_p = 1,
+                                     .split_p = z->p,
                                      .split_q = 1,
                                      .tile_n = t->n,
                                      .tile_k = t->k,
@@ -43,7 +51,7 @@ static void offer(const WeightSplit *z, const LoopTile *t, const LoopTileTraffic
                                      .tile_p = t->p,
                                      .element_k = ceil_div(t->k, z->k),
                                      .element_c = ceil_div(t->c, z->c)},
-                         .array_cycles = z->array_cycles,
+                         .array_cycles = strip_cycles(z, t->p),
                          .weights = groups * moves->weights,
                          .inputs = groups * moves->inputs,
                          .outputs = groups * moves->outputs,
@@ -54,7 +62,7 @@ static void offer(const WeightSplit *z, const LoopTile *t, const LoopTileTraffic
     if (z->depthwise) m.inputs *= (double)s->k;
     m.buffer_words = m.inputs * rereads(z, t) + 2 * m.outputs;
     m.buffer_sums = 2 * (rounds_c - 1) * m.outputs;
-    m.sent = m.buffer_words + m.buffer_sums + m.weights;
+    m.sent = m.buffer_words + m.buffer_sums + m.weights * (double)z->p;
     mapping_offer(z->x, &m);
 }
 
@@ -90,11 +98,14 @@ void mapping_weight_stationary(MappingSearch *x) {
         z.s.k = x->s->groups * x->s->k;
         z.lanes = 1;
     }
-    double  places = (double)(z.s.r * z.s.s) * (double)z.s.n * (double)(z.s.p * z.s.q);
+    double  along = (double)(z.s.r * z.s.s) * (double)z.s.n * (double)z.s.q;
     int64_t all_k = ceil_div(z.s.k, u->vectors), all_c = ceil_div(z.s.c, z.lanes);
     for (z.k = mapping_part(all_k, elements); z.k > 0; z.k = mapping_next_part(all_k, z.k))
         for (z.c = mapping_part(all_c, elements / z.k); z.c > 0;
              z.c = mapping_next_part(all_c, z.c)) {
+            int64_t idle = z.depthwise && u->spread ? elements / (z.k * z.c) : 1;
+            z.p = mapping_part(z.s.p, idle);
+            double places = along * (double)ceil_div(z.s.p, z.p);
             z.parts_k = ceil_div(z.s.k, z.k * u->vectors);
             z.parts_c = ceil_div(z.s.c, z.c * z.lanes);
             z.array_cycles = (double)z.parts_k * (double)z.parts_c * places *
