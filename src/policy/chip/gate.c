@@ -1,10 +1,10 @@
 // edf_gate, bytes_gate: a bandwidth gate on a simple order
 //
-// 1. Gate. No layer starts while the running layers demand more than `gate` of the memory's
-//    bandwidth; `own` is the share of its own demand that a layer adds to theirs before it starts.
-//    Layers that slow each other down hold their units for longer and answer no request sooner. A
-//    task that finds the gate closed lets the tasks behind it pass. On an idle package the first
-//    layer always starts. With `aware` units are compared at the speed that the bandwidth allows.
+// 1. Gate. No layer starts while the running layers demand `gate` of the memory's bandwidth or
+//    more: layers that slow each other down hold their units for longer and answer no request
+//    sooner. On an idle package the first layer always starts. With `aware` units are compared at
+//    the speed that the bandwidth allows. (To count the layer's own demand as well gained nothing:
+//    layers that alone demand more than the memory has would never start beside others.)
 // 2. Order. edf_gate takes tasks by deadline, bytes_gate those with the fewest remaining bytes of
 //    memory traffic first: where the bandwidth is scarce, these are the shortest requests. The
 //    bytes of a layer are those on the kind of unit where it needs fewest.
@@ -18,28 +18,27 @@
 #include "policy/chip/common/dispatch.h"
 #include "policy/policies.h"
 
-#define SETTINGS(X, factor, waits, share, part)                                                    \
+#define SETTINGS(X, factor, waits, share)                                                          \
     FEASIBILITY_SETTINGS(X, LATE_DROP, factor)                                                     \
     PATIENCE_SETTING(X, waits)                                                                     \
     X(gate, double, share, 0.01, 100.0, "demand beyond which no layer starts, over the bandwidth") \
-    X(own, double, part, 0.0, 1.0, "share of a layer's own demand that counts at the gate")        \
     X(aware, bool, true, 0, 1, "compare units at the speed that the bandwidth allows")
 
 typedef struct GateSettings {
 #define X(...) SETTING_FIELD(__VA_ARGS__)
-    SETTINGS(X, 1.0, 1.0, 1.0, 0.0)
+    SETTINGS(X, 1.0, 1.0, 1.0)
 #undef X
 } GateSettings;
 
 static const Setting edf_rows[] = {
 #define X(...) SETTING_ROW(GateSettings, __VA_ARGS__)
-    SETTINGS(X, 3.8, 8.0, 0.8, 0.0)
+    SETTINGS(X, 1.7, 13.0, 0.65)
 #undef X
 };
 
 static const Setting bytes_rows[] = {
 #define X(...) SETTING_ROW(GateSettings, __VA_ARGS__)
-    SETTINGS(X, 1.0, 8.0, 0.8, 0.0)
+    SETTINGS(X, 1.5, 4.0, 0.68)
 #undef X
 };
 
@@ -99,11 +98,9 @@ static double bytes_of(const void *self, const ChipView *v, const ChipTask *t, b
     return with_late((double)g->bytes[t->request.tenant][t->layer], late);
 }
 
-// Whether the gate is open to a layer. demand: of the running layers; 0: the package is idle.
-static bool open_to(const Gate *g, const ChipTask *task, uint32_t kind, float demand) {
-    const ChipCost *c = chip_cost(unit_timeline_model(&g->timeline, task), task->layer, kind);
-    float           all = g->timeline.view->setup->bytes_ns, own = (float)g->cfg->own * c->bytes_ns;
-    return demand <= 0 || demand + own < (float)g->cfg->gate * all;
+// Whether the gate is open beside layers of this demand; 0: the package is idle.
+static bool is_open(const Gate *g, float demand) {
+    return demand <= 0 || demand < (float)g->cfg->gate * g->timeline.view->setup->bytes_ns;
 }
 
 static uint32_t start_all(Gate *g, const ChipView *v, ChipAction *out, uint32_t max) {
@@ -115,7 +112,7 @@ static uint32_t start_all(Gate *g, const ChipView *v, ChipAction *out, uint32_t 
         UnitPick        p = unit_timeline_first_to_end(&g->timeline, task, (float)g->cfg->patience);
         if (p.unit == CHIP_NONE) continue;
         uint32_t kind = v->setup->kind_of[p.unit];
-        if (p.wait == 0 && !open_to(g, task, kind, demand)) continue;
+        if (p.wait == 0 && !is_open(g, demand)) continue;
         unit_timeline_reserve(&g->timeline, task, p);
         if (p.wait > 0) continue;
         demand += chip_cost(unit_timeline_model(&g->timeline, task), task->layer, kind)->bytes_ns;
