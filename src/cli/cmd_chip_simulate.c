@@ -1,4 +1,5 @@
 // cotenant chip simulate: one run of a workload on a package under a policy, by tenant.
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -62,6 +63,8 @@ static void print_package(const Outcomes *o) {
     printf("energy %.2f mJ: layers %.2f, idle %.2f, policy %.4f (%.3f %%)\n", nj / 1e9,
            r->layer_pj / 1e9, r->idle_pj / 1e9, r->policy_pj / 1e9,
            100 * o->all.policy_energy_share);
+    if (isfinite(o->all.in_time_mj))
+        printf("energy per answer in time %.2f mJ\n", o->all.in_time_mj);
     printf("decisions %llu, plans %llu", (unsigned long long)r->decisions,
            (unsigned long long)r->plans);
     if (r->plans > 0)
@@ -111,9 +114,11 @@ static json_t *tenants_json(const Outcomes *o) {
 
 static json_t *energy_json(const Outcomes *o) {
     const ChipResult *r = o->result;
-    return json_pack("{s:f,s:f,s:f,s:f,s:f}", "total_mj", o->all.energy_mj, "layers_mj",
+    json_t *each = isfinite(o->all.in_time_mj) ? json_real(o->all.in_time_mj) : json_null();
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:o}", "total_mj", o->all.energy_mj, "layers_mj",
                      r->layer_pj / 1e9, "idle_mj", r->idle_pj / 1e9, "policy_mj",
-                     r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share);
+                     r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share, "in_time_mj",
+                     each);
 }
 
 static Err print_json(const Outcomes *o) {
