@@ -42,6 +42,7 @@ static void open_setup(ChipScenario *s, Arena *a) {
                            .n_kinds = p->n_kinds,
                            .n_units = p->n_units,
                            .bytes_ns = (float)((bytes > 0 ? bytes : p->bytes_cycle) * ghz),
+                           .throttle_floor = (float)p->throttle_floor,
                            .period = (TimeNs)(us * 1e3),
                            .firm = s->options.firm};
     s->controller = (ChipController){.mac_ns = p->macs_cycle * ghz,
