@@ -46,6 +46,7 @@ typedef struct ChipScenarioOptions {
     ChipDeadlines deadlines;
     ChipSharing   sharing;
     bool          firm;
+    const RequestTrace *trace;  // its tenants replace the workload's; NULL: none
 } ChipScenarioOptions;
 
 typedef struct ChipScenario {
@@ -53,7 +54,7 @@ typedef struct ChipScenario {
     Workload            workload;
     ChipModel          *models;   // [workload.n]
     ChipTenant         *tenants;  // [workload.n]
-    double             *share;    // [workload.n] of the requests: all equal
+    double             *share;    // [workload.n] of the requests: all equal, or as in the trace
     ChipSetup           setup;
     ChipController      controller;
     ChipSharing         sharing;
@@ -75,7 +76,10 @@ typedef struct ChipTraffic {
     uint64_t seed;
 } ChipTraffic;
 
+// Requests drawn at random, or those of the options' trace.
 MUST_USE Err chip_scenario_trace(const ChipScenario *s, const ChipTraffic *t, Arena *a,
                                  ChipTrace *out);
+// The load that the options' trace offers: its mean rate over the capacity; 0 if all come at once.
+double chip_scenario_trace_load(const ChipScenario *s);
 // A run of the trace, without a policy. Threads may share the scenario.
 ChipRun chip_scenario_run(const ChipScenario *s, ChipTrace trace);

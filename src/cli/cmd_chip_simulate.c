@@ -9,9 +9,11 @@
 #include "eval/run_file.h"
 #include "cli/commands.h"
 
+enum { OWN_ROWS = 10 };
+
 typedef struct Options {
     ChipArgs    common;
-    const char *mix, *policy, *records, *trace;
+    const char *mix, *policy, *records, *trace, *from, *to;
     double      load, bandwidth;
     int64_t     seed;
     bool        json;
@@ -166,8 +168,12 @@ static Err simulate(const void *options, Arena *a) {
     RecordList          records = {.arena = a};
     ChipTraffic         traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
     TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
+    TRY(chip_args_trace(o->from, a, &so));
     TRY(chip_scenario_open(&so, a, &s));
     TRY(chip_scenario_trace(&s, &traffic, a, &trace));
+    if (so.trace != NULL) traffic.load = chip_scenario_trace_load(&s);
+    if (o->to != NULL)
+        TRY(request_trace_save(o->to, s.tenants, s.workload.networks, trace.at, trace.n));
     ChipRun run = chip_scenario_run(&s, trace);
     run.seed = traffic.seed;
     TRY(choose(o, &s, a, &run));
@@ -186,7 +192,7 @@ static Err simulate(const void *options, Arena *a) {
 
 int cmd_chip_simulate(const Command *c, int argc, char **argv) {
     Options o = {.mix = "mixed", .policy = "edf", .load = 0.8, .seed = 1};
-    ArgRow  rows[8 + CHIP_ARG_ROWS] = {
+    ArgRow  rows[OWN_ROWS + CHIP_ARG_ROWS] = {
          {"mix", ARG_TEXT, &o.mix, "NAME", "light, heavy, mixed, or networks (default mixed)", 0, 0},
          {"policy", ARG_TEXT, &o.policy, "NAME", "scheduling policy (default edf)", 0, 0},
          {"load", ARG_REAL, &o.load, "L",
@@ -197,9 +203,12 @@ int cmd_chip_simulate(const Command *c, int argc, char **argv) {
          {"records", ARG_TEXT, &o.records, "FILE", "write the records of the run as JSON lines", 0,
           0},
          {"trace", ARG_TEXT, &o.trace, "FILE", "a trace for ui.perfetto.dev", 0, 0},
+         {"requests-from", ARG_TEXT, &o.from, "FILE",
+          "the requests, as CSV: time_ms, network, deadline_ms, tenant", 0, 0},
+         {"requests-to", ARG_TEXT, &o.to, "FILE", "write the requests as such a file", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    chip_args_rows(&o.common, rows + 8);
+    chip_args_rows(&o.common, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     return command_run(simulate, &o);
