@@ -6,7 +6,7 @@
 #include "base/decimal.h"
 #include "base/file.h"
 
-enum { FILE_MOST = 1 << 28, NAME_MOST = 63, MS = 1000000 };
+enum { FILE_MOST = 1 << 28, NAME_MOST = 255, MS = 1000000 };
 
 #define TIME_MOST ((TimeNs)1000000 * 1000000000)  // nanoseconds: 11 days
 
@@ -63,7 +63,7 @@ static Err read_time(const TraceFile *f, TraceColumn c, TimeNs *out) {
 
 static Err check_name(const TraceFile *f, TraceColumn c) {
     const char *name = text_of(f, c);
-    if (strlen(name) > NAME_MOST) return bad(f, c, "is longer than 63 bytes");
+    if (strlen(name) > NAME_MOST) return bad(f, c, "is longer than 255 bytes");
     for (const char *at = name; *at != '\0'; at++)
         if ((unsigned char)*at < ' ') return bad(f, c, "has control characters");
     return ERR_OK;
@@ -73,6 +73,7 @@ static Err find_tenant(const TraceFile *f, uint32_t *out) {
     RequestTrace *t = f->to;
     const char   *network = text_of(f, NETWORK), *name = text_of(f, TENANT);
     if (network[0] == '\0') return bad(f, NETWORK, "names no network");
+    TRY(check_name(f, NETWORK));
     TRY(check_name(f, TENANT));
     if (name[0] == '\0') name = network;
     for (uint32_t i = 0; i < t->n_tenants; i++)
