@@ -22,16 +22,18 @@ static Err open_table(const ChipScenario *s, Arena *a, LayerCostTable *out) {
 }
 
 static Err open_models(const ChipScenario *s, Arena *a) {
-    LayerCostTable        table;
-    const LayerCostTable *t = s->options.table != NULL ? &table : NULL;
-    if (t != NULL) TRY(open_table(s, a, &table));
+    LayerCostTable        own;
+    const LayerCostTable *table = s->options.table != NULL ? &own : NULL;
+    const RequestTrace   *t = s->options.trace;
+    if (table != NULL) TRY(open_table(s, a, &own));
     for (uint32_t i = 0; i < s->workload.n; i++) {
-        TRY(cost_model_of(s->workload.networks[i], &s->package, t, a, &s->models[i]));
-        s->tenants[i] = (ChipTenant){.model = &s->models[i],
-                                     .name = s->workload.networks[i],
-                                     .priority = 1,
-                                     .target = s->options.target};
-        s->share[i] = 1.0 / s->workload.n;
+        TRY(cost_model_of(s->workload.networks[i], &s->package, table, a, &s->models[i]));
+        s->tenants[i] =
+            (ChipTenant){.model = &s->models[i],
+                         .name = t != NULL ? t->tenants[i].name : s->workload.networks[i],
+                         .priority = 1,
+                         .target = s->options.target};
+        s->share[i] = t != NULL ? (double)t->tenants[i].n / t->n : 1.0 / s->workload.n;
     }
     return ERR_OK;
 }
@@ -54,6 +56,7 @@ static void open_setup(ChipScenario *s, Arena *a) {
                            .n_kinds = p->n_kinds,
                            .n_units = p->n_units,
                            .bytes_ns = (float)((bytes > 0 ? bytes : p->bytes_cycle) * ghz),
+                           .throttle_floor = (float)p->throttle_floor,
                            .period = (TimeNs)(us * 1e3),
                            .firm = s->options.firm};
     s->controller = (ChipController){.mac_ns = p->macs_cycle * ghz,
@@ -81,7 +84,8 @@ static Err open_capacity(ChipScenario *s) {
 Err chip_scenario_open(const ChipScenarioOptions *o, Arena *a, ChipScenario *out) {
     ChipScenario s = {.options = *o};
     TRY(package_load(o->package, a, &s.package));
-    TRY(workload_find(o->workload, a, &s.workload));
+    TRY(o->trace != NULL ? workload_of_trace(o->trace, a, &s.workload)
+                         : workload_find(o->workload, a, &s.workload));
     s.models = arena_new(a, ChipModel, s.workload.n);
     s.tenants = arena_new(a, ChipTenant, s.workload.n);
     s.share = arena_new(a, double, s.workload.n);
@@ -102,7 +106,33 @@ double chip_scenario_base_ns(const ChipScenario *s, uint32_t tenant) {
     return slack * fmax((double)s->models[tenant].rest_ns[0], CHIP_SCENARIO_LEAST_NS);
 }
 
+static Err given_trace(const ChipScenario *s, Arena *a, ChipTrace *out) {
+    const RequestTrace *t = s->options.trace;
+    const uint32_t      medium = 1;
+    ChipRequest        *at = arena_try_new(a, ChipRequest, t->n);
+    if (at == NULL) return err_set(ERR_LIMIT, "no memory for %u requests", t->n);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t tenant = t->at[i].tenant;
+        double   base = chip_scenario_base_ns(s, tenant) * levels[s->options.deadlines][medium];
+        TimeNs   due = t->at[i].due > 0 ? t->at[i].due : (TimeNs)ceil(base);
+        at[i] = (ChipRequest){.id = i,
+                              .arrival = t->at[i].at,
+                              .deadline = t->at[i].at + due,
+                              .tenant = tenant,
+                              .level = medium};
+    }
+    *out = (ChipTrace){at, t->n};
+    return ERR_OK;
+}
+
+double chip_scenario_trace_load(const ChipScenario *s) {
+    const RequestTrace *t = s->options.trace;
+    double              span_s = (double)(t->at[t->n - 1].at - t->at[0].at) / 1e9;
+    return span_s > 0 ? (t->n - 1) / span_s / s->capacity : 0;
+}
+
 Err chip_scenario_trace(const ChipScenario *s, const ChipTraffic *t, Arena *a, ChipTrace *out) {
+    if (s->options.trace != NULL) return given_trace(s, a, out);
     Rng      rng = {t->seed}, level = rng_fork(rng, 4);
     double   rate = t->load * s->capacity;
     Arrivals x;

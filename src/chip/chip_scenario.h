@@ -48,6 +48,7 @@ typedef struct ChipScenarioOptions {
     bool          firm;
     const char   *table;  // path of a LayerCostTable, in place of the cost model; NULL: none
     bool          table_fill;
+    const RequestTrace *trace;  // its tenants replace the workload's; NULL: none
 } ChipScenarioOptions;
 
 typedef struct ChipScenario {
@@ -55,7 +56,7 @@ typedef struct ChipScenario {
     Workload            workload;
     ChipModel          *models;   // [workload.n]
     ChipTenant         *tenants;  // [workload.n]
-    double             *share;    // [workload.n] of the requests: all equal
+    double             *share;    // [workload.n] of the requests: all equal, or as in the trace
     ChipSetup           setup;
     ChipController      controller;
     ChipSharing         sharing;
@@ -77,7 +78,10 @@ typedef struct ChipTraffic {
     uint64_t seed;
 } ChipTraffic;
 
+// Requests drawn at random, or those of the options' trace.
 MUST_USE Err chip_scenario_trace(const ChipScenario *s, const ChipTraffic *t, Arena *a,
                                  ChipTrace *out);
+// The load that the options' trace offers: its mean rate over the capacity; 0 if all come at once.
+double chip_scenario_trace_load(const ChipScenario *s);
 // A run of the trace, without a policy. Threads may share the scenario.
 ChipRun chip_scenario_run(const ChipScenario *s, ChipTrace trace);

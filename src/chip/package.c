@@ -131,11 +131,11 @@ static Err read_units(Package *p, const char *beside, Arena *a) {
 }
 
 Err package_parse(const char *name, const char *text, size_t len, Arena *a, Package *out) {
-    static const char *const optional[] = {"about",      "clock_mhz",       "period_us", "idle_mw",
-                                           "macs_cycle", "ops_cycle",       "mac_pj",    "op_pj",
-                                           "byte_pj",    "dispatch_cycles", NULL};
-    Package                  p = {0};
-    Settings                 s = {rows, sizeof rows / sizeof *rows, &p, a};
+    static const char *const optional[] = {
+        "about",  "clock_mhz", "period_us", "idle_mw",         "macs_cycle",     "ops_cycle",
+        "mac_pj", "op_pj",     "byte_pj",   "dispatch_cycles", "throttle_floor", NULL};
+    Package  p = {0};
+    Settings s = {rows, sizeof rows / sizeof *rows, &p, a};
     TRY(chip_file_parse(name, text, len, &s, optional));
     Err e = read_units(&p, name, a);
     if (e != ERR_OK)

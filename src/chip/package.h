@@ -80,7 +80,8 @@ typedef struct PackageKind {
     X(mac_pj, double, 5, 0, 1e6, "of a multiply-accumulate of the controller")                     \
     X(op_pj, double, 20, 0, 1e6, "of another operation")                                           \
     X(byte_pj, double, 64, 0, 1e6, "of a byte of weights read by it")                              \
-    X(dispatch_cycles, double, 200, 0, 1e9, "from a decision to the start of a layer")
+    X(dispatch_cycles, double, 200, 0, 1e9, "from a decision to the start of a layer")             \
+    X(throttle_floor, double, 0, 0, 1, "share of its demand that a throttled layer keeps")
 
 typedef struct Package {
     PACKAGE_ROWS(SETTING_FIELD)

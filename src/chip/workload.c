@@ -122,3 +122,18 @@ Err workload_find(const char *what, Arena *a, Workload *out) {
     *out = w;
     return ERR_OK;
 }
+
+Err workload_of_trace(const RequestTrace *t, Arena *a, Workload *out) {
+    Workload w = {.name = t->name,
+                  .networks = arena_new(a, const char *, CHIP_TENANTS),
+                  .target_ms = arena_new(a, double, CHIP_TENANTS)};
+    for (uint32_t i = 0; i < t->n_tenants; i++) {
+        const char *network = t->tenants[i].network;
+        if (find_network(network, strlen(network), a, &w.networks[i]) != ERR_OK)
+            return err_add(ERR_ARG, "%s", t->name);
+        w.target_ms[i] = target_of(w.networks[i]);
+    }
+    w.n = t->n_tenants;
+    *out = w;
+    return ERR_OK;
+}

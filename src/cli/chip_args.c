@@ -69,6 +69,13 @@ Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
     return ERR_OK;
 }
 
+Err chip_args_trace(const char *path, Arena *a, ChipScenarioOptions *out) {
+    RequestTrace *t = arena_new(a, RequestTrace, 1);
+    if (path == NULL) return ERR_OK;
+    out->trace = t;
+    return request_trace_load(path, a, t);
+}
+
 ChipTraffic chip_args_traffic(const ChipArgs *x, double load, uint64_t seed) {
     return (ChipTraffic){.load = load,
                          .burst = x->burst,

@@ -22,4 +22,6 @@ void chip_args_rows(ChipArgs *x, ArgRow rows[CHIP_ARG_ROWS]);
 // bandwidth 0: the package's own.
 MUST_USE Err chip_args_scenario(const ChipArgs *x, const char *mix, double bandwidth,
                                 ChipScenarioOptions *out);
+// Reads a trace of requests into the options; path NULL: none.
+MUST_USE Err chip_args_trace(const char *path, Arena *a, ChipScenarioOptions *out);
 ChipTraffic  chip_args_traffic(const ChipArgs *x, double load, uint64_t seed);

@@ -6,12 +6,12 @@
 #include "eval/chip_compare.h"
 
 enum { FIRST_SEED = 101 };  // settings of policies were chosen on lower ones
-enum { OWN_ROWS = 9, REQUESTS = 200 };
+enum { OWN_ROWS = 10, REQUESTS = 200 };
 
 typedef struct Options {
     CompareArgs common;
     ChipArgs    chip;
-    const char *mix, *load, *bandwidth, *subject, *trace;
+    const char *mix, *load, *bandwidth, *subject, *trace, *from;
     int64_t     traces, seed;
     bool        timed, sweep;
 } Options;
@@ -34,7 +34,12 @@ static Err read_params(const Options *o, Arena *a, ChipCompareParams *p) {
     if (o->bandwidth != NULL)
         TRY(option_list_numbers("bandwidth", o->bandwidth, 0.001, 1e6, a, &p->bandwidths,
                                 &p->n_bandwidths));
-    return chip_args_scenario(&o->chip, NULL, 0, &p->scenario);
+    TRY(chip_args_scenario(&o->chip, NULL, 0, &p->scenario));
+    TRY(chip_args_trace(o->from, a, &p->scenario));
+    if (o->from == NULL) return ERR_OK;
+    p->common.seeds = p->n_mixes = p->n_loads = 1;
+    p->requests = p->scenario.trace->n;
+    return ERR_OK;
 }
 
 static Err compare(const void *options, Arena *a) {
@@ -82,6 +87,10 @@ int cmd_chip_compare(const Command *c, int argc, char **argv) {
          {"seed", ARG_INT, &o.seed, "S", "first seed (default 101)", 0, INT32_MAX},
          {"measure", ARG_FLAG, &o.timed, NULL, "also time decisions on this machine", 0, 0},
          {"sweep", ARG_FLAG, &o.sweep, NULL, "energy of the policy by hidden size and T_s", 0, 0},
+         {"requests-from", ARG_TEXT, &o.from, "FILE",
+          "requests as CSV, in place of mix, load and traces: time_ms, network, deadline_ms, "
+           "tenant",
+          0, 0},
          {"trace", ARG_TEXT, &o.trace, "FILE",
           "the subject's first run as a trace for ui.perfetto.dev", 0, 0},
     };

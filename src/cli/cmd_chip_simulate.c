@@ -1,4 +1,5 @@
 // cotenant chip simulate: one run of a workload on a package under a policy, by tenant.
+#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -8,9 +9,11 @@
 #include "eval/run_file.h"
 #include "cli/commands.h"
 
+enum { OWN_ROWS = 10 };
+
 typedef struct Options {
     ChipArgs    common;
-    const char *mix, *policy, *records, *trace;
+    const char *mix, *policy, *records, *trace, *from, *to;
     double      load, bandwidth;
     int64_t     seed;
     bool        json;
@@ -62,6 +65,8 @@ static void print_package(const Outcomes *o) {
     printf("energy %.2f mJ: layers %.2f, idle %.2f, policy %.4f (%.3f %%)\n", nj / 1e9,
            r->layer_pj / 1e9, r->idle_pj / 1e9, r->policy_pj / 1e9,
            100 * o->all.policy_energy_share);
+    if (isfinite(o->all.in_time_mj))
+        printf("energy per answer in time %.2f mJ\n", o->all.in_time_mj);
     printf("decisions %llu, plans %llu", (unsigned long long)r->decisions,
            (unsigned long long)r->plans);
     if (r->plans > 0)
@@ -111,9 +116,11 @@ static json_t *tenants_json(const Outcomes *o) {
 
 static json_t *energy_json(const Outcomes *o) {
     const ChipResult *r = o->result;
-    return json_pack("{s:f,s:f,s:f,s:f,s:f}", "total_mj", o->all.energy_mj, "layers_mj",
+    json_t *each = isfinite(o->all.in_time_mj) ? json_real(o->all.in_time_mj) : json_null();
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:o}", "total_mj", o->all.energy_mj, "layers_mj",
                      r->layer_pj / 1e9, "idle_mj", r->idle_pj / 1e9, "policy_mj",
-                     r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share);
+                     r->policy_pj / 1e9, "policy_share", o->all.policy_energy_share, "in_time_mj",
+                     each);
 }
 
 static Err print_json(const Outcomes *o) {
@@ -161,8 +168,12 @@ static Err simulate(const void *options, Arena *a) {
     RecordList          records = {.arena = a};
     ChipTraffic         traffic = chip_args_traffic(&o->common, o->load, (uint64_t)o->seed);
     TRY(chip_args_scenario(&o->common, o->mix, o->bandwidth, &so));
+    TRY(chip_args_trace(o->from, a, &so));
     TRY(chip_scenario_open(&so, a, &s));
     TRY(chip_scenario_trace(&s, &traffic, a, &trace));
+    if (so.trace != NULL) traffic.load = chip_scenario_trace_load(&s);
+    if (o->to != NULL)
+        TRY(request_trace_save(o->to, s.tenants, s.workload.networks, trace.at, trace.n));
     ChipRun run = chip_scenario_run(&s, trace);
     run.seed = traffic.seed;
     TRY(choose(o, &s, a, &run));
@@ -181,7 +192,7 @@ static Err simulate(const void *options, Arena *a) {
 
 int cmd_chip_simulate(const Command *c, int argc, char **argv) {
     Options o = {.mix = "mixed", .policy = "edf", .load = 0.8, .seed = 1};
-    ArgRow  rows[8 + CHIP_ARG_ROWS] = {
+    ArgRow  rows[OWN_ROWS + CHIP_ARG_ROWS] = {
          {"mix", ARG_TEXT, &o.mix, "NAME", "light, heavy, mixed, or networks (default mixed)", 0, 0},
          {"policy", ARG_TEXT, &o.policy, "NAME", "scheduling policy (default edf)", 0, 0},
          {"load", ARG_REAL, &o.load, "L",
@@ -192,9 +203,12 @@ int cmd_chip_simulate(const Command *c, int argc, char **argv) {
          {"records", ARG_TEXT, &o.records, "FILE", "write the records of the run as JSON lines", 0,
           0},
          {"trace", ARG_TEXT, &o.trace, "FILE", "a trace for ui.perfetto.dev", 0, 0},
+         {"requests-from", ARG_TEXT, &o.from, "FILE",
+          "the requests, as CSV: time_ms, network, deadline_ms, tenant", 0, 0},
+         {"requests-to", ARG_TEXT, &o.to, "FILE", "write the requests as such a file", 0, 0},
          {"json", ARG_FLAG, &o.json, NULL, "one JSON document on stdout", 0, 0},
     };
-    chip_args_rows(&o.common, rows + 8);
+    chip_args_rows(&o.common, rows + OWN_ROWS);
     int code = args_parse(c, rows, sizeof rows / sizeof *rows, argc, argv, NULL, 0, 0, NULL);
     if (code >= 0) return code;
     return command_run(simulate, &o);

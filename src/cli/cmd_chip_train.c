@@ -63,6 +63,7 @@ static Err save(void *self, const Trainer *t, Arena *a) {
 static Err read_settings(const ArgList *sets, Arena *a, RelmasSettings *out) {
     Settings s = {chip_policy_relmas.rows, chip_policy_relmas.n_rows, out, a};
     settings_default(&s);
+    out->drop = false;  // as the shipped weights were trained
     for (uint32_t i = 0; i < sets->n; i++)
         if (settings_set(&s, sets->at[i]) != ERR_OK)
             return err_add(ERR_ARG, "--set %s", sets->at[i]);

@@ -77,9 +77,10 @@ typedef struct ChipSetup {
     const ChipKind          *kinds;
     const uint8_t           *kind_of;  // [n_units]; units of a kind are adjacent
     uint32_t                 n_tenants, n_kinds, n_units;
-    uint32_t                 n_slots;   // concurrent requests, at most
-    float                    bytes_ns;  // memory bandwidth, bytes per nanosecond
-    TimeNs                   period;    // T_s
+    uint32_t                 n_slots;         // concurrent requests, at most
+    float                    bytes_ns;        // memory bandwidth, bytes per nanosecond
+    float                    throttle_floor;  // share of its demand that a throttled layer keeps
+    TimeNs                   period;          // T_s
     bool                     firm;    // firm deadlines: the engine drops a request at its deadline
     Rng                      rng;     // stream of random numbers for the policy
     const struct ChipFuture *future;  // clairvoyant policies only; else NULL
@@ -123,7 +124,7 @@ typedef struct ChipView {  // borrowed: valid during the call
 typedef enum ChipVerb {
     CHIP_START,     // run the task's next layer on a free unit that supports it
     CHIP_DROP,      // reject a waiting task; it counts as missed
-    CHIP_THROTTLE,  // limit the unit's layer to `cap` bytes per nanosecond
+    CHIP_THROTTLE,  // limit the unit's layer to `cap` bytes per nanosecond, or to the floor
     CHIP_WAKE,      // call decide() at `at`, unless an event comes first
 } ChipVerb;
 

@@ -156,10 +156,11 @@ static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCe
     const ChipCompareParams *p = s->tier_params;
     const ChipScenario      *x = s->cells[cell].scenario;
     double bandwidth = x->options.bandwidth > 0 ? x->options.bandwidth : x->package.bytes_cycle;
+    double load = x->options.trace != NULL ? chip_scenario_trace_load(x) : load_of(p, cell);
     const CellField fields[] = {
         {.key = "chip", .text = x->package.name},
         {.key = "mix", .text = x->workload.name},
-        {.key = "load", .kind = FIELD_REAL, .number = load_of(p, cell), .axis = "load"},
+        {.key = "load", .kind = FIELD_REAL, .number = load, .axis = "load"},
         {.key = "bandwidth",
          .kind = FIELD_REAL,
          .number = bandwidth,
@@ -167,8 +168,7 @@ static Err describe(const CompareState *s, uint32_t cell, Arena *a, ComparisonCe
     };
     for (uint32_t i = 0; i < 4; i++) out->fields[out->n_fields++] = fields[i];
     out->group = arena_printf(a, "%s, %s", x->package.name, x->workload.name);
-    out->title =
-        arena_printf(a, "%s, load %.4g, %.4g B/cycle", out->group, load_of(p, cell), bandwidth);
+    out->title = arena_printf(a, "%s, load %.4g, %.4g B/cycle", out->group, load, bandwidth);
     return ERR_OK;
 }
 
@@ -187,6 +187,8 @@ static char *about(const ChipCompareParams *p, Arena *a) {
     static const char *const deadlines[] = {"MoCA's levels", "Planaria's levels",
                                             "MLPerf's targets"};
     char                    *text = arena_str(a, "Workloads: ");
+    if (p->scenario.trace != NULL)
+        return arena_printf(a, "%u requests of %s.", p->requests, p->scenario.trace->name);
     for (uint32_t i = 0; i < p->n_mixes; i++) {
         Workload w;
         if (workload_find(p->mixes[i], a, &w) != ERR_OK) continue;

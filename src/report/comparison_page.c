@@ -86,6 +86,31 @@ static Err curves(const Comparison *c, const ComparisonCell *cell, CurveId id, P
     return chart.n_series > 0 ? page_chart(p, &chart) : ERR_OK;
 }
 
+// The first headline metric against another one, a point for each policy: those with none above and
+// beside them are the best compromises.
+static Err cell_points(const Comparison *c, const ComparisonCell *cell, MetricId id, Page *p,
+                       Arena *a) {
+    const Metric *up = &metrics[metric_headline(c->tier, 0)], *along = &metrics[id];
+    ChartSeries  *s = arena_new(a, ChartSeries, cell->n_entries);
+    Chart         chart = {.kind = CHART_SCATTER,
+                           .title = arena_printf(a, "%s against the %s", up->head, along->about),
+                           .x_label = label_of(along, a),
+                           .y_label = label_of(up, a),
+                           .most = most_of(up),
+                           .series = s,
+                           .bold = c->subject};
+    for (uint32_t i = 0; i < cell->n_entries; i++) {
+        const ComparisonEntry *e = &cell->entries[i];
+        double                *at = arena_new(a, double, 2);
+        if (!has_runs(e)) continue;
+        at[0] = comparison_mean(c, cell, e, id).mean / along->scale;
+        at[1] = comparison_mean(c, cell, e, metric_headline(c->tier, 0)).mean / up->scale;
+        if (!isfinite(at[0])) continue;
+        s[chart.n_series++] = (ChartSeries){.name = e->policy, .x = &at[0], .y = &at[1], .n = 1};
+    }
+    return chart.n_series > 0 ? page_chart(p, &chart) : ERR_OK;
+}
+
 static void text(Page *p, const char *words) {
     if (words[0] != '\0') page_text(p, "%s", words);
 }
@@ -99,6 +124,9 @@ static Err cell_section(const Comparison *c, const ComparisonCell *cell, Page *p
     for (MetricId id = 0; id < METRICS; id++)
         if (metric_has(c->tier, id) && (metrics[id].flags & METRIC_CHART) != 0)
             TRY(cell_bars(c, cell, id, p, a));
+    for (MetricId id = 0; id < METRICS; id++)
+        if (metric_has(c->tier, id) && (metrics[id].flags & METRIC_AGAINST) != 0)
+            TRY(cell_points(c, cell, id, p, a));
     for (CurveId id = 0; id < CURVES; id++) TRY(curves(c, cell, id, p, a));
     report_cell_table(c, cell, a, &t);
     return page_table(p, &t, NULL);

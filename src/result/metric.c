@@ -18,6 +18,7 @@ enum {
     COUNT = METRIC_COUNT,
     TIMED = METRIC_TIMED,
     NESTED = METRIC_NESTED,
+    AGAINST = METRIC_AGAINST,
 };
 
 const Metric metrics[METRICS] = {

@@ -22,6 +22,7 @@ typedef enum MetricFlags {
     METRIC_COUNT = 8,     // a whole number
     METRIC_TIMED = 16,    // JSON has it only if decisions were timed
     METRIC_NESTED = 32,   // no JSON member of its own: the tier's document has it elsewhere
+    METRIC_AGAINST = 64,  // the page draws the headline metric against it, a point for each policy
 } MetricFlags;
 
 typedef enum MetricDelta {

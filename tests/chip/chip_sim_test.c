@@ -123,6 +123,10 @@ static void test_throttle(void **state) {
     ChipResult r = simulate(&y);
     expect(&r, 0, 400, OUTCOME_MET);
     expect(&r, 1, 400, OUTCOME_MET);
+    y.run.setup.throttle_floor = 0.5F;  // 4 of the 8 that it demands: both together fit
+    r = simulate(&y);
+    expect(&r, 0, 200, OUTCOME_MET);
+    expect(&r, 1, 200, OUTCOME_MET);
     test_package_close(&y);
 }
 

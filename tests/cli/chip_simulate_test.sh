@@ -29,6 +29,7 @@ if cmp -s "$dir/a.jsonl" "$dir/c.jsonl"; then fail "another seed gave the same r
 prints "^squeezenet1_1"; prints "^all"; prints "bandwidth"; prints "energy"
 json "$dir/a.json" "d['all']['requests'] == d['all']['met'] + d['all']['late'] + d['all']['dropped'] == 190"
 json "$dir/a.json" "sum(t['met'] for t in d['tenants']) == d['all']['met'] and len(d['tenants']) == 5"
+json "$dir/a.json" "abs(d['energy']['in_time_mj'] * d['all']['met'] - d['energy']['total_mj']) < 0.2 * d['energy']['total_mj']"
 json "$dir/a.json" "0 < d['bandwidth_use'] <= 1 and 0 < d['unit_use'] <= 1 and d['bandwidth'] == 16"
 json "$dir/a.json" "abs(d['energy']['total_mj'] - sum(d['energy'][k] for k in ('layers_mj','idle_mj','policy_mj'))) < 1e-6"
 [ "$(grep -c '"kind":"arrive"' "$dir/a.jsonl")" = 200 ] || fail "not every request arrived"
@@ -46,3 +47,21 @@ expect 0 $run --sharing maxmin --burst 4 --deadlines planaria --ts 100 --target 
 json "$dir/out" "d['burst'] == 4 and d['period_us'] == 100"
 expect 0 chip simulate --chip 2+2 --mix resnet50+mobilenet_v2 --deadlines mlperf --requests 50 --json
 json "$dir/out" "[t['base_ms'] for t in d['tenants']] == [15, 15] and d['chip'] == '2+2'"
+
+# Requests out and in again: the same run; errors name the line.
+expect 0 $run --seed 5 --requests-to "$dir/r.csv" --json; cp "$dir/out" "$dir/drawn.json"
+[ "$(wc -l < "$dir/r.csv")" = 201 ] || fail "not every request was written"
+expect 0 chip simulate --policy edf --seed 5 --requests-from "$dir/r.csv" --requests-to "$dir/r2.csv" --json
+cmp -s "$dir/r.csv" "$dir/r2.csv" || fail "requests that were read are written differently"
+json "$dir/out" "d['all'] == __import__('json').load(open('$dir/drawn.json'))['all']"
+printf 'time_ms,network,deadline_ms,tenant\n0,resnet50,14,kitchen\n0.25,vgg16,,hall\n1.5,resnet50,20,hall\n' > "$dir/r.csv"
+expect 0 chip simulate --requests-from "$dir/r.csv"; prints "^kitchen"; prints "^hall"; prints "energy per answer in time"
+expect 0 chip compare --requests-from "$dir/r.csv" --policies edf,bytes_gate --json; json "$dir/out" "len(d['cells']) == 1"
+printf 'time_ms,network\n1,resnet50\nx,vgg16\n' > "$dir/r.csv"
+expect 1 chip simulate --requests-from "$dir/r.csv"; says "r.csv:3: time_ms: 'x' is not a number"; quiet
+printf 'time_ms,network\n1,resnet50\n0,vgg16\n' > "$dir/r.csv"
+expect 1 chip simulate --requests-from "$dir/r.csv"; says "r.csv:3.*sort the rows by time"; quiet
+printf 'time,network\n' > "$dir/r.csv"
+expect 1 chip compare --requests-from "$dir/r.csv"; says "r.csv:1: no column 'time'"; quiet
+printf 'time_ms,network\n1,resnet500\n' > "$dir/r.csv"
+expect 2 chip simulate --requests-from "$dir/r.csv"; says "did you mean resnet50?"; quiet

@@ -223,6 +223,8 @@ static void test_preferences(void **state) {
     ChipTask infeasible[] = {task_of(2, 0, 1001), task_of(3, 3, far)};
     assert_int_equal(served(&s, &d, infeasible, 2), 3 - 2);
     ChipTask late[] = {task_of(4, 0, 1001)};
+    assert_int_equal(served(&s, &d, late, 1), CHIP_NONE);  // dropped
+    d.state->dispatch.scorer.cfg.drop = false;
     assert_int_equal(served(&s, &d, late, 1), 0);
     ChipTask urgent[] = {task_of(5, 1, far), task_of(6, 1, far / 1000)};
     assert_int_equal(served(&s, &d, urgent, 2), 1);

@@ -72,6 +72,7 @@ typedef struct ChipSummary {  // of one tenant, or of all
     double   slowdown;  // latency over the best case alone, geometric mean over answered requests
     double   mean_ms, p99_ms;
     double   energy_mj, policy_energy_share;
+    double   in_time_mj;     // energy of the whole run over its answers in time; NaN: none
     double   bandwidth_use;  // share of the memory's bandwidth
     double   unit_use;
 } ChipSummary;

@@ -245,8 +245,11 @@ static Err latencies(const Tally *t, Arena *scratch, ChipSummary *s) {
 }
 
 static void summarize_package(const ChipRun *run, const ChipResult *r, ChipSummary *s) {
-    double energy = r->layer_pj + r->policy_pj + r->idle_pj, span = (double)r->span;
+    double   energy = r->layer_pj + r->policy_pj + r->idle_pj, span = (double)r->span;
+    uint32_t met = 0;
+    for (uint32_t i = 0; i < r->n; i++) met += r->answers[i].outcome == OUTCOME_MET;
     s->energy_mj = energy / 1e9;
+    s->in_time_mj = met > 0 ? s->energy_mj / met : NAN;
     if (energy > 0) s->policy_energy_share = r->policy_pj / energy;
     if (!(span > 0)) return;
     s->bandwidth_use = r->bytes / (span * (double)run->setup.bytes_ns);

@@ -67,7 +67,7 @@ void chip_sim_start(ChipSim *sim, uint32_t task, uint32_t unit) {
 void chip_sim_throttle(ChipSim *sim, uint32_t unit, float cap) {
     ChipUnit     *u = &sim->units[unit];
     UnitProgress *p = &sim->progress;
-    u->cap = cap;
+    u->cap = cap = fmaxf(cap, sim->setup.throttle_floor * u->bytes_ns);
     p->share[unit] = cap < u->bytes_ns ? (double)cap / (double)u->bytes_ns : 1;
     p->demand[unit] = (double)u->bytes_ns * p->share[unit];
     if (p->starting[unit]) return;

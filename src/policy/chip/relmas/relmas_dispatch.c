@@ -154,10 +154,11 @@ static uint32_t choose_unit(const Call *r, const ChipTask *t, const RelmasTaskSt
 // Whether a layer gets enough bandwidth to start: layers of a lower priority give way.
 static bool has_bandwidth(const Call *r, float need, float key) {
     const RelmasSettings *w = &r->dispatch->scorer.cfg;
-    float                 all = r->view->setup->bytes_ns, left = all;
+    const ChipSetup      *s = r->view->setup;
+    float                 all = s->bytes_ns, left = all;
     if (r->n_busy == 0) return true;
     for (uint32_t i = 0; i < r->n_busy; i++)
-        if (!w->cap || r->busy[i].key >= key) left -= r->busy[i].need;
+        left -= r->busy[i].need * (!w->cap || r->busy[i].key >= key ? 1.0f : s->throttle_floor);
     return left > 0 && left >= (float)w->speed * (need < all ? need : all);
 }
 
@@ -209,12 +210,13 @@ static bool differs(float cap, float has) {
 
 static void share_memory(Call *r) {
     float left = r->view->setup->bytes_ns;
+    float kept = fmaxf(TRICKLE, r->view->setup->throttle_floor);
     for (uint32_t i = 0; i < r->n_busy && r->n < r->max; i++) {
         const BusyUnit *x = &r->busy[i];
         const ChipUnit *unit = &r->view->units[x->unit];
-        float           cap = INFINITY, least = TRICKLE * x->need;
+        float           cap = INFINITY, least = kept * x->need;
         if (x->need > left) cap = left > least ? left : least;
-        left = x->need > left ? 0 : left - x->need;
+        left = fmaxf(left - fminf(x->need, cap), 0);
         if (differs(cap, unit->task == CHIP_NONE ? INFINITY : unit->cap))
             r->out[r->n++] = (ChipAction){.verb = CHIP_THROTTLE, .unit = x->unit, .cap = cap};
     }

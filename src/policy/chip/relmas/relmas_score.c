@@ -53,11 +53,11 @@ float relmas_score_unit(const RelmasScorer *r, const RelmasTaskState *s, uint32_
     const RelmasSettings *w = &r->cfg;
     const RelmasModel    *m = s->model;
     float                 ns = relmas_table_ns(m, s->layer, kind), least = m->least_ns[s->layer];
-    float                 extra = ns - least;
-    if (!isfinite(ns) || (!s->infeasible && extra + wait_ns > s->slack_ns)) return -INFINITY;
+    float                 extra = ns - least, slack = fmaxf(s->slack_ns, 0);
+    if (!isfinite(ns) || (!s->infeasible && extra + wait_ns > slack)) return -INFINITY;
     float fit = relmas_log2(relmas_table_work(m, s->layer, kind) / m->least[s->layer]);
-    float share = (s->slack_ns + 1.0f) * least /
-                  (s->rest_ns + 1.0f);  // slack of this layer, in proportion to its time
+    float share =
+        (slack + 1.0f) * least / (s->rest_ns + 1.0f);  // of this layer, in proportion to its time
     float time = s->infeasible ? 0 : extra / share, wait = s->infeasible ? 0 : wait_ns / share;
     float bytes = chip_cost(m->costs, s->layer, kind)->bytes_ns / r->setup->bytes_ns;
     float learned = output->fit * fit + output->time * (time + wait) + output->bytes * bytes;

@@ -18,7 +18,7 @@
     X(margin, double, 0.0, -1.0, 4.0,                                                              \
       "least slack of a feasible request, over its remaining time")                                \
     X(cap, bool, true, 0, 1, "give bandwidth by score; else all layers slow down alike")           \
-    X(drop, bool, false, 0, 1, "drop infeasible requests; else compute them last")
+    X(drop, bool, true, 0, 1, "drop infeasible requests; else compute them last")
 
 #define RELMAS_SETTINGS(X)                                                                         \
     RELMAS_SCORE_SETTINGS(X)                                                                       \
