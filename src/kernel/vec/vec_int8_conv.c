@@ -281,11 +281,16 @@ static void store_floats(const Run *r, const Columns *c, const int32_t *sums, si
     }
 }
 
+// Where a tile's results begin in y, in elements.
+static size_t place_of(const Run *r, const Columns *c, uint32_t pixel) {
+    const size_t first = (size_t)r->at.image * r->p.pixels + r->first + pixel;
+    return first * r->c->shape.y_pitch + c->channel;
+}
+
 static void store_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
     const Int8Conv *a = r->c;
-    size_t          at =
-        ((size_t)r->at.image * r->p.pixels + r->first + pixel) * a->shape.y_pitch + c->channel;
-    const int32_t *sums = r->sums;
+    size_t          at = place_of(r, c, pixel);
+    const int32_t  *sums = r->sums;
     if (a->out.kind == INT8_BYTES) {
         store_bytes(r, c, rows, (uint8_t *)a->y + at);
         return;
@@ -296,6 +301,12 @@ static void store_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t 
         else
             memcpy((int32_t *)a->y + at, sums, c->n * sizeof *sums);
     }
+}
+
+// What a tile adds to its bytes is fetched while it multiplies.
+static void fetch_added(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
+    const uint8_t *at = r->c->out.added + place_of(r, c, pixel);
+    for (uint32_t i = 0; i < rows; i++, at += r->c->shape.y_pitch) __builtin_prefetch(at);
 }
 
 static void run_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
@@ -313,6 +324,7 @@ static void run_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t ro
                             .extra_start = w->extra_start + c->vec,
                             .start = c->start,
                             .sums = r->sums};
+    if (r->c->out.added != NULL) fetch_added(r, c, pixel, rows);
     VEC(int8_tile_find)(rows, c->vecs)(&t);
     store_tile(r, c, pixel, rows);
 }
