@@ -56,7 +56,7 @@ static float moved(float x, int32_t steps) {
 // The two forms round differently, so few of the 65536 pairs may disagree: then ratios that are
 // the next floats may agree.
 static bool find_direct(Int8Residual *r, const Widened *w) {
-    static const int8_t steps[] = {0, 1, -1, 2, -2};
+    static const int8_t steps[] = {0, 1, -1, 2, -2, 3, -3, 4, -4};
     const float         own = r->own.scale / r->to.scale, from = r->from.scale / r->to.scale;
     if (!is_near_one(own) || !is_near_one(from)) return false;
     for (uint32_t i = 0; i < sizeof steps * sizeof steps; i++) {

@@ -154,15 +154,25 @@ VEC_INLINE Vi scaled_sums(const int32_t *sums, Vf scale) {
     return vf_to_int(vi_to_float(vi_load(sums)) * scale);
 }
 
-// The same, with n of the bytes at `added`, in the direct form of the residual.
-VEC_INLINE Vi summed(const Int8Output *o, const int32_t *sums, Vf scale, const uint8_t *added,
-                     uint32_t n) {
+// The direct form of a residual, in registers.
+typedef struct Direct {
+    Vf lo, hi, own, from, offset;
+    Vi flip;
+} Direct;
+
+VEC_INLINE Direct direct_of(const Int8Output *o) {
     const Int8Residual *r = o->residual;
-    const Vf            x = vi_to_float(vi_load(sums)) * scale;
-    const Vf            own = vf_rint(vf_min(vf_set(o->hi), vf_max(vf_set(o->lo), x)));
-    const Vf            from = vi_to_float(vi_load_bytes(added, n) ^ vi_set(r->flip));
-    const Vf            at = fused_product(from, vf_set(r->from_ratio), vf_set(r->offset));
-    return vf_to_int(fused_product(own, vf_set(r->own_ratio), at));
+    return (Direct){vf_set(o->lo),         vf_set(o->hi),     vf_set(r->own_ratio),
+                    vf_set(r->from_ratio), vf_set(r->offset), vi_set(r->flip)};
+}
+
+// The same, with n of the bytes at `added`.
+VEC_INLINE Vi summed(const Direct *d, const int32_t *sums, Vf scale, const uint8_t *added,
+                     uint32_t n) {
+    const Vf x = vi_to_float(vi_load(sums)) * scale;
+    const Vf own = vf_rint(vf_min(d->hi, vf_max(d->lo, x)));
+    const Vf from = vi_to_float(vi_load_bytes(added, n) ^ d->flip);
+    return vf_to_int(fused_product(own, d->own, fused_product(from, d->from, d->offset)));
 }
 
 // Bounds and zero point of what is stored.
@@ -172,46 +182,58 @@ typedef struct Bounds {
 } Bounds;
 
 VEC_INLINE void store_rows(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
-                           const bool is_signed, const bool adds, const Bounds *b, uint8_t *to) {
+                           const bool is_signed, const bool adds, const bool whole, const Bounds *b,
+                           uint8_t *to) {
     const Vi       lo = all_bytes(b->lo + (float)b->zero), hi = all_bytes(b->hi + (float)b->zero);
     const Vi       zero = vi_set((int32_t)((uint32_t)(b->zero & 0xffff) * 0x10001U));
     const int32_t *sums = r->sums;
     const uint8_t *added = adds ? r->c->out.added + (to - (uint8_t *)r->c->y) : NULL;
+    const Direct   direct = adds ? direct_of(&r->c->out) : (Direct){0};
+    const size_t   pitch = r->c->shape.y_pitch;
+    const uint32_t all = whole ? vecs * VEC_LANES : c->n;
     Vf             scale[INT8_TILE_VECS];
     uint32_t       n[INT8_TILE_VECS];
     UNROLL for (uint32_t v = 0; v < vecs; v++) {
         scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
-        n[v] = min_u32(VEC_LANES, c->n - v * VEC_LANES);
+        n[v] = whole ? VEC_LANES : min_u32(VEC_LANES, all - v * VEC_LANES);
     }
     for (uint32_t k = 0; k < rows; k++) {
         Vi q[INT8_TILE_VECS] = {0};
         UNROLL for (uint32_t v = 0; v < vecs; v++) {
             const int32_t *at = sums + (size_t)v * VEC_LANES;
-            q[v] = adds ? summed(&r->c->out, at, scale[v], added + v * VEC_LANES, n[v])
+            q[v] = adds ? summed(&direct, at, scale[v], added + v * VEC_LANES, n[v])
                         : scaled_sums(at, scale[v]);
         }
-        store_some(to, clip_packed(packed(q, is_signed, zero), is_signed, lo, hi), c->n);
+        store_some(to, clip_packed(packed(q, is_signed, zero), is_signed, lo, hi), all);
         sums += (size_t)vecs * VEC_LANES;
-        to += r->c->shape.y_pitch;
-        if (adds) added += r->c->shape.y_pitch;
+        to += pitch;
+        if (adds) added += pitch;
     }
+}
+
+VEC_INLINE void store_whole(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
+                            const bool is_signed, const bool adds, const Bounds *b, uint8_t *to) {
+    if (c->n == vecs * VEC_LANES)
+        store_rows(r, c, rows, vecs, is_signed, adds, true, b, to);
+    else
+        store_rows(r, c, rows, vecs, is_signed, adds, false, b, to);
 }
 
 VEC_INLINE void store_vectors(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
                               uint8_t *to) {
     const Int8Output   *o = &r->c->out;
     const Int8Residual *f = o->residual;
-    const Bounds        own = {o->lo, o->hi, o->zero};
-    if (o->added != NULL) {
-        const Bounds sum = {f->lo, f->hi, f->to.zero};
-        if (f->to.is_signed)
-            store_rows(r, c, rows, vecs, true, true, &sum, to);
-        else
-            store_rows(r, c, rows, vecs, false, true, &sum, to);
-    } else if (o->lo + (float)o->zero < 0)
-        store_rows(r, c, rows, vecs, true, false, &own, to);
+    const bool          adds = o->added != NULL;
+    const Bounds b = adds ? (Bounds){f->lo, f->hi, f->to.zero} : (Bounds){o->lo, o->hi, o->zero};
+    const bool   is_signed = b.lo + (float)b.zero < 0;
+    if (adds && is_signed)
+        store_whole(r, c, rows, vecs, true, true, &b, to);
+    else if (adds)
+        store_whole(r, c, rows, vecs, false, true, &b, to);
+    else if (is_signed)
+        store_whole(r, c, rows, vecs, true, false, &b, to);
     else
-        store_rows(r, c, rows, vecs, false, false, &own, to);
+        store_whole(r, c, rows, vecs, false, false, &b, to);
 }
 
 // Whole vectors of bytes, or parts where stores have a mask; false: the scales or the columns do
