@@ -1,4 +1,4 @@
-// Vectors of integers packed into one vector of bytes, where the instruction set packs.
+// Sums as bytes where the instruction set packs: scaled, with what is added to them, and packed.
 #pragma once
 
 #include "kernel/vec/vec_int8.h"
@@ -56,5 +56,31 @@ VEC_INLINE void store_some(uint8_t *to, Vi x, uint32_t n) {
     (void)n;
     *(ViAny *)(void *)to = x;
 #endif
+}
+
+// What becomes of a vector of sums: its scale keeps products within 32 bits.
+VEC_INLINE Vi scaled_sums(const int32_t *sums, Vf scale) {
+    return vf_to_int(vi_to_float(vi_load(sums)) * scale);
+}
+
+// The direct form of a residual, in registers.
+typedef struct Direct {
+    Vf lo, hi, own, from, offset;
+    Vi flip;
+} Direct;
+
+VEC_INLINE Direct direct_of(const Int8Output *o) {
+    const Int8Residual *r = o->residual;
+    return (Direct){vf_set(o->lo),         vf_set(o->hi),     vf_set(r->own_ratio),
+                    vf_set(r->from_ratio), vf_set(r->offset), vi_set(r->flip)};
+}
+
+// The same with n of the bytes at `added`.
+VEC_INLINE Vi summed(const Direct *d, const int32_t *sums, Vf scale, const uint8_t *added,
+                     uint32_t n) {
+    const Vf x = vi_to_float(vi_load(sums)) * scale;
+    const Vf own = vf_rint(vf_min(d->hi, vf_max(d->lo, x)));
+    const Vf from = vi_to_float(vi_load_bytes(added, n) ^ d->flip);
+    return vf_to_int(fused_product(own, d->own, fused_product(from, d->from, d->offset)));
 }
 #endif
