@@ -142,7 +142,9 @@ static Layout input_layout(const Ir *ir, const IrLayer *l, uint32_t i, Layout ow
     if (l->kind == IR_QUANTIZE && i == 0 && own == LAYOUT_PIXELS && is_blocked(ir, l->in[0]))
         return LAYOUT_BLOCKED;
     if (l->kind == IR_DEQUANTIZE && own == LAYOUT_BLOCKED) return LAYOUT_PIXELS;
-    if (l->kind == IR_QUANTIZE || (l->kind == IR_INT8_CONV && i > 0)) return LAYOUT_PLAIN;
+    if (l->kind == IR_QUANTIZE) return LAYOUT_PLAIN;
+    if (l->kind == IR_INT8_CONV && i > 0 && ((const Int8Spec *)l->spec)->residual == NULL)
+        return LAYOUT_PLAIN;
     if (l->kind == IR_BYTE_ELEMENTWISE && tensor_count(ir_type(ir, l->in[i])) == 1)
         return LAYOUT_PLAIN;
     if (l->kind == IR_CONV && i == 0 && ((const ConvSpec *)l->spec)->plain_in) return LAYOUT_PLAIN;

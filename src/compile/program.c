@@ -149,6 +149,7 @@ static Err build(Program *p, const ProgramOptions *o, Arena *a) {
     fuse_integer_casts(&ir);
     fuse_elementwise(&ir);
     fuse_bytes(&ir);
+    fuse_residuals(&ir);
     fuse_elementwise(&ir);
     fuse_channel_scale(&ir);
     layout_assign(&ir);

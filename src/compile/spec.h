@@ -98,16 +98,17 @@ typedef struct RnnSpec {
 
 // Convolution or product of bytes. Operands: x, and its zero point if that is computed.
 typedef struct Int8Spec {
-    Int8Shape      shape;
-    uint32_t       weight;      // IR value: [oc][ic / groups][kh][kw], or a matrix
-    bool           by_rows;     // the matrix is [k][n] instead of [n][k]
-    const Tensor  *w_zero;      // one element or one per output channel; NULL: 0
-    const int32_t *bias;        // [oc] or NULL
-    const float   *float_bias;  // [oc] or NULL: of float outputs
-    const float   *scale;       // [oc]; NULL: 1
-    Int8OutputKind kind;
-    float          lo, hi;  // of Int8Output
-    int32_t        zero, x_zero;
+    Int8Shape           shape;
+    uint32_t            weight;      // IR value: [oc][ic / groups][kh][kw], or a matrix
+    bool                by_rows;     // the matrix is [k][n] instead of [n][k]
+    const Tensor       *w_zero;      // one element or one per output channel; NULL: 0
+    const int32_t      *bias;        // [oc] or NULL
+    const float        *float_bias;  // [oc] or NULL: of float outputs
+    const float        *scale;       // [oc]; NULL: 1
+    Int8OutputKind      kind;
+    float               lo, hi;  // of Int8Output
+    int32_t             zero, x_zero;
+    const Int8Residual *residual;  // of operand 1; or NULL
 } Int8Spec;
 
 // Operands of a quantize layer: x; scale and zero point if they are computed.

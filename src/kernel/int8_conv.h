@@ -11,6 +11,7 @@
 
 #include "kernel/conv.h"
 #include "kernel/elementwise.h"
+#include "kernel/int8_residual.h"
 #include "kernel/isa.h"
 #include "kernel/version.h"
 
@@ -68,6 +69,9 @@ typedef struct Int8Output {
     float          lo, hi;  // bytes: bounds before the zero point is added
     int32_t        zero;
     Epilogue       epilogue;  // floats: as of a Gemm with pixels as rows
+    // bytes: what is added to them, laid out as y, or NULL
+    const uint8_t      *added;
+    const Int8Residual *residual;  // if added is not NULL
 } Int8Output;
 
 // Arguments of isa->int8_conv(&conv, part).

@@ -126,6 +126,26 @@ def operators(folder, rows):
             net.save('%s/%s_%s.onnx' % (folder, op, net.dtype.name))
 
 
+def residuals(folder):
+    """Sums of a convolution's bytes and other bytes; `shared`: the convolution's bytes are read twice."""
+    for dtype in (np.uint8, np.int8):
+        for name, oc, groups, swapped, more in (('odd', 17, 1, False, ''), ('wide', 64, 1, True, ''),
+                                                ('grouped', 40, 2, False, ''), ('chained', 24, 1, True, 'again'),
+                                                ('both', 32, 1, False, 'both'), ('shared', 32, 1, False, 'shared')):
+            net = Net([2, 16, 9, 8], dtype)
+            qlinear_conv(net, 16, oc, 3, output='c', groups=groups, pads=[1, 1, 1, 1], strides=[2, 2])
+            qlinear_conv(net, 16, oc, 1, output='d', strides=[2, 2])
+            net.node('MaxPool', ['d'], 'm', kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+            operands = [('c', 0.02, 5), ('d' if more == 'both' else 'm', 0.02, 5)]
+            y = qlinear(net, 'QLinearAdd', operands[::-1] if swapped else operands, 's', 0.031, 9)
+            if more == 'again':
+                y = qlinear(net, 'QLinearAdd', [(y, 0.031, 9), ('d', 0.02, 5)], 't', 0.037, 2)
+            if more == 'shared':
+                y = net.node('Concat', [y, 'c'], 'j', axis=1)
+            net.node('MaxPool', [y], 'y', kernel_shape=[1, 1])
+            net.save('%s/residual_%s_%s.onnx' % (folder, name, net.dtype.name))
+
+
 def products(folder):
     for dtype in (np.uint8, np.int8):
         for transposed in (False, True):
@@ -233,7 +253,7 @@ def qdq(folder):
 
 
 def main():
-    for kind, writers, rows in (('exact', (exact, products), EXACT), ('qdq', (qdq, floats, blocks), ROUNDED)):
+    for kind, writers, rows in (('exact', (exact, products, residuals), EXACT), ('qdq', (qdq, floats, blocks), ROUNDED)):
         folder = os.path.join(sys.argv[1], kind)
         os.makedirs(folder)
         operators(folder, rows)

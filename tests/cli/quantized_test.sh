@@ -44,6 +44,15 @@ expect 0 compile "$dir/qdq/conv_relu_uint8.onnx" --no-store
 prints 'int8 tile'
 expect 0 compile "$dir/exact/dynamic.onnx" --no-store
 prints 'int8 tile'
+# A sum of a convolution's bytes is computed by the convolution, unless another layer reads those bytes too.
+for type in uint8 int8; do
+    for network in odd wide grouped chained both; do
+        expect 0 compile "$dir/exact/residual_${network}_$type.onnx" --no-store
+        prints '^ *[0-9]* *s *QLinearConv'
+    done
+    expect 0 compile "$dir/exact/residual_shared_$type.onnx" --no-store
+    prints '^ *[0-9]* *c *QLinearConv'
+done
 # The operator-oriented format has no layer of reference kernels or floats between its ends.
 for type in uint8 int8; do
     expect 0 compile "$dir/qdq/block_$type.onnx" --no-store

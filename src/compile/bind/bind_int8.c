@@ -33,10 +33,12 @@ static void int8_step_run(const StepCall *c) {
                          .x = operand_at(&step->in[0], c->mem),
                          .y = operand_at(&step->out[0], c->mem),
                          .out = s->out};
-    const void     *zero = step->n_in > 1 ? operand_at(&step->in[1], c->mem) : NULL;
+    const void     *more = step->n_in > 1 ? operand_at(&step->in[1], c->mem) : NULL;
+    const uint8_t  *zero = s->out.residual == NULL ? more : NULL;
+    if (s->out.residual != NULL) a.out.added = more;
     if (zero != NULL && s->shape.x_signed)
-        a.x_zero = (int32_t)(*(const uint8_t *)zero ^ 0x80) - 0x80;  // sign-extended
-    if (zero != NULL && !s->shape.x_signed) a.x_zero = *(const uint8_t *)zero;
+        a.x_zero = (int32_t)(*zero ^ 0x80) - 0x80;  // sign-extended
+    if (zero != NULL && !s->shape.x_signed) a.x_zero = *zero;
     if (s->out.kind == INT8_FLOATS) a.out.epilogue = step_epilogue(step, c->mem);
     step->isa->int8_conv(&a, c->part);
 }
@@ -129,6 +131,12 @@ static Err padded_floats(Binder *b, const float *x, uint32_t n, float fill, cons
 static Err bind_outputs(Binder *b, const Int8Spec *s, Int8Step *p) {
     uint32_t oc = s->shape.conv.oc;
     p->out = (Int8Output){.kind = s->kind, .factor = 1, .lo = s->lo, .hi = s->hi, .zero = s->zero};
+    if (s->residual != NULL) {
+        Int8Residual *residual = NULL;
+        TRY(bind_alloc(b, sizeof *residual, &residual));
+        *residual = *s->residual;
+        p->out.residual = residual;
+    }
     if (s->kind != INT8_SUMS) TRY(padded_floats(b, s->scale, oc, 1, &p->out.scale));
     if (s->bias == NULL) return ERR_OK;
     int32_t *bias = NULL;
@@ -158,8 +166,8 @@ Err bind_int8(Binder *b, const IrLayer *l, Step *s) {
     TRY(make_int8_step(b, l, &int8_kind, s));
     const Int8Step *p = s->spec;
     s->key = bind_conv_key(b, "int8", &p->shape.conv);
-    s->key = arena_printf(b->keep, "%s signed%d out%d", s->key, (int)p->shape.x_signed,
-                          (int)p->out.kind);
+    s->key = arena_printf(b->keep, "%s signed%d out%d%s", s->key, (int)p->shape.x_signed,
+                          (int)p->out.kind, p->out.residual != NULL ? " added" : "");
     int8_versions(&p->shape, b->isa, &b->caches, s->versions, 1);
     return ERR_OK;
 }

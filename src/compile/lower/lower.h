@@ -52,6 +52,7 @@ void fuse_attention(Ir *ir);      // attention written out; must precede fuse_el
 void fuse_concats(Ir *ir);        // growing concatenations share their common prefix
 void fuse_integer_casts(Ir *ir);  // 32-bit sums cast to float; fuse_bytes.c
 void fuse_bytes(Ir *ir);          // layers between bytes: quantised networks; fuse_bytes.c
+void fuse_residuals(Ir *ir);      // sums of bytes into byte convolutions; fuse_residuals.c
 void fuse_channel_scale(Ir *ir);  // per-channel scale and shift into weights and bias
 
 // The element-wise layer that computes the value by the single step `op`; or NULL.

@@ -1,7 +1,8 @@
 #include <math.h>
 
 #include "kernel/blocking.h"
-#include "kernel/vec/vec_int8.h"
+#include "kernel/vec/vec_byte_scale.h"
+#include "kernel/vec/vec_byte_pack.h"
 
 int8_conv_fn  VEC(int8_conv);
 ewise_span_fn VEC_SHARED(ewise_span);
@@ -148,81 +149,65 @@ static void set_columns(const Run *r, uint32_t j, Columns *c) {
 }
 
 #ifdef __AVX2__
-// The bytes of `vecs` vectors of sums. Scales below 1 keep products within 32 bits, and packing
-// saturates: as clipping before rounding does.
-VEC_INLINE Vi packed_bytes(const int32_t *sums, const Vf *scale, const uint32_t vecs,
-                           const bool is_signed, Vi zero) {
-    Vi q[INT8_TILE_VECS] = {0};
-    UNROLL for (uint32_t v = 0; v < vecs; v++) {
-        q[v] = vf_to_int(vi_to_float(vi_load(sums + (size_t)v * VEC_LANES)) * scale[v]);
-    }
-#if VEC_LANES == 16
-    const __m512i low =
-        _mm512_adds_epi16(_mm512_packs_epi32((__m512i)q[0], (__m512i)q[1]), (__m512i)zero);
-    const __m512i high =
-        _mm512_adds_epi16(_mm512_packs_epi32((__m512i)q[2], (__m512i)q[3]), (__m512i)zero);
-    const __m512i all = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return (Vi)_mm512_permutexvar_epi32(order, all);
-#else
-    const __m256i low =
-        _mm256_adds_epi16(_mm256_packs_epi32((__m256i)q[0], (__m256i)q[1]), (__m256i)zero);
-    const __m256i high =
-        _mm256_adds_epi16(_mm256_packs_epi32((__m256i)q[2], (__m256i)q[3]), (__m256i)zero);
-    const __m256i all = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
-    return (Vi)_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-#endif
-}
-
-VEC_INLINE Vi clip_packed(Vi x, const bool is_signed, Vi lo, Vi hi) {
-#if VEC_LANES == 16
-    const __m512i a = (__m512i)x, l = (__m512i)lo, h = (__m512i)hi;
-    return is_signed ? (Vi)_mm512_min_epi8(h, _mm512_max_epi8(l, a))
-                     : (Vi)_mm512_min_epu8(h, _mm512_max_epu8(l, a));
-#else
-    const __m256i a = (__m256i)x, l = (__m256i)lo, h = (__m256i)hi;
-    return is_signed ? (Vi)_mm256_min_epi8(h, _mm256_max_epi8(l, a))
-                     : (Vi)_mm256_min_epu8(h, _mm256_max_epu8(l, a));
-#endif
-}
-
-VEC_INLINE Vi all_bytes(float x) {
-    return vi_set((int32_t)((uint32_t)(uint8_t)(int32_t)x * 0x01010101U));
-}
-
-// The first n bytes; whole vectors, where stores have no mask.
-VEC_INLINE void store_some(uint8_t *to, Vi x, uint32_t n) {
-#if VEC_LANES == 16
-    _mm512_mask_storeu_epi8(to, UINT64_MAX >> (sizeof x - n), (__m512i)x);
-#else
-    (void)n;
-    *(ViAny *)(void *)to = x;
-#endif
-}
+// Bounds and zero point of what is stored.
+typedef struct Bounds {
+    float   lo, hi;
+    int32_t zero;
+} Bounds;
 
 VEC_INLINE void store_rows(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
-                           const bool is_signed, uint8_t *to) {
-    const Int8Output *o = &r->c->out;
-    const Vi       lo = all_bytes(o->lo + (float)o->zero), hi = all_bytes(o->hi + (float)o->zero);
-    const Vi       zero = vi_set((int32_t)((uint32_t)(o->zero & 0xffff) * 0x10001U));
+                           const bool is_signed, const bool adds, const bool whole, const Bounds *b,
+                           uint8_t *to) {
+    const Vi       lo = all_bytes(b->lo + (float)b->zero), hi = all_bytes(b->hi + (float)b->zero);
+    const Vi       zero = vi_set((int32_t)((uint32_t)(b->zero & 0xffff) * 0x10001U));
     const int32_t *sums = r->sums;
+    const uint8_t *added = adds ? r->c->out.added + (to - (uint8_t *)r->c->y) : NULL;
+    const Direct   direct = adds ? direct_of(&r->c->out) : (Direct){0};
+    const size_t   pitch = r->c->shape.y_pitch;
+    const uint32_t all = whole ? vecs * VEC_LANES : c->n;
     Vf             scale[INT8_TILE_VECS];
-    UNROLL for (uint32_t v = 0; v < vecs; v++) scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
-    for (uint32_t k = 0; k < rows; k++) {
-        const Vi bytes = packed_bytes(sums, scale, vecs, is_signed, zero);
-        store_some(to, clip_packed(bytes, is_signed, lo, hi), c->n);
-        sums += (size_t)vecs * VEC_LANES;
-        to += r->c->shape.y_pitch;
+    uint32_t       n[INT8_TILE_VECS];
+    UNROLL for (uint32_t v = 0; v < vecs; v++) {
+        scale[v] = vf_load(c->scale + (size_t)v * VEC_LANES);
+        n[v] = whole ? VEC_LANES : min_u32(VEC_LANES, all - v * VEC_LANES);
     }
+    for (uint32_t k = 0; k < rows; k++) {
+        Vi q[INT8_TILE_VECS] = {0};
+        UNROLL for (uint32_t v = 0; v < vecs; v++) {
+            const int32_t *at = sums + (size_t)v * VEC_LANES;
+            q[v] = adds ? summed(&direct, at, scale[v], added + v * VEC_LANES, n[v])
+                        : scaled_sums(at, scale[v]);
+        }
+        store_some(to, clip_packed(packed(q, is_signed, zero), is_signed, lo, hi), all);
+        sums += (size_t)vecs * VEC_LANES;
+        to += pitch;
+        if (adds) added += pitch;
+    }
+}
+
+VEC_INLINE void store_whole(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
+                            const bool is_signed, const bool adds, const Bounds *b, uint8_t *to) {
+    if (c->n == vecs * VEC_LANES)
+        store_rows(r, c, rows, vecs, is_signed, adds, true, b, to);
+    else
+        store_rows(r, c, rows, vecs, is_signed, adds, false, b, to);
 }
 
 VEC_INLINE void store_vectors(const Run *r, const Columns *c, uint32_t rows, const uint32_t vecs,
                               uint8_t *to) {
-    const Int8Output *o = &r->c->out;
-    if (o->lo + (float)o->zero < 0)
-        store_rows(r, c, rows, vecs, true, to);
+    const Int8Output   *o = &r->c->out;
+    const Int8Residual *f = o->residual;
+    const bool          adds = o->added != NULL;
+    const Bounds b = adds ? (Bounds){f->lo, f->hi, f->to.zero} : (Bounds){o->lo, o->hi, o->zero};
+    const bool   is_signed = b.lo + (float)b.zero < 0;
+    if (adds && is_signed)
+        store_whole(r, c, rows, vecs, true, true, &b, to);
+    else if (adds)
+        store_whole(r, c, rows, vecs, false, true, &b, to);
+    else if (is_signed)
+        store_whole(r, c, rows, vecs, true, false, &b, to);
     else
-        store_rows(r, c, rows, vecs, false, to);
+        store_whole(r, c, rows, vecs, false, false, &b, to);
 }
 
 // Whole vectors of bytes, or parts where stores have a mask; false: the scales or the columns do
@@ -246,8 +231,7 @@ static bool store_packed(const Run *r, const Columns *c, uint32_t rows, uint8_t 
 #endif
 
 // Vector by vector, so that its scale stays in a register.
-static void store_bytes(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
-    if (store_packed(r, c, rows, to)) return;
+static void store_vector_bytes(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
     const Int8Output *o = &r->c->out;
     const Vf          lo = vf_set(o->lo), hi = vf_set(o->hi);
     const Vi          zero = vi_set(o->zero);
@@ -264,6 +248,22 @@ static void store_bytes(const Run *r, const Columns *c, uint32_t rows, uint8_t *
     }
 }
 
+// The bytes that would be stored otherwise are still in L1.
+static void add_residual(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    const Int8Residual *f = r->c->out.residual;
+    const ByteSum       s = {f->own, f->from, f->to, f->least, f->most};
+    const uint8_t      *added = r->c->out.added + (to - (uint8_t *)r->c->y);
+    for (uint32_t k = 0; k < rows; k++, to += r->c->shape.y_pitch, added += r->c->shape.y_pitch)
+        sum_span(&s, to, added, c->n, to);
+}
+
+static void store_bytes(const Run *r, const Columns *c, uint32_t rows, uint8_t *to) {
+    const bool adds = r->c->out.added != NULL, direct = adds && r->c->out.residual->is_direct;
+    if ((!adds || direct) && store_packed(r, c, rows, to)) return;
+    store_vector_bytes(r, c, rows, to);
+    if (adds) add_residual(r, c, rows, to);
+}
+
 static void store_floats(const Run *r, const Columns *c, const int32_t *sums, size_t at) {
     const Epilogue *f = &r->c->out.epilogue;
     const Vf        lo = vf_set(f->lo), hi = vf_set(f->hi);
@@ -277,11 +277,16 @@ static void store_floats(const Run *r, const Columns *c, const int32_t *sums, si
     }
 }
 
+// Where a tile's results begin in y, in elements.
+static size_t place_of(const Run *r, const Columns *c, uint32_t pixel) {
+    const size_t first = (size_t)r->at.image * r->p.pixels + r->first + pixel;
+    return first * r->c->shape.y_pitch + c->channel;
+}
+
 static void store_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
     const Int8Conv *a = r->c;
-    size_t          at =
-        ((size_t)r->at.image * r->p.pixels + r->first + pixel) * a->shape.y_pitch + c->channel;
-    const int32_t *sums = r->sums;
+    size_t          at = place_of(r, c, pixel);
+    const int32_t  *sums = r->sums;
     if (a->out.kind == INT8_BYTES) {
         store_bytes(r, c, rows, (uint8_t *)a->y + at);
         return;
@@ -292,6 +297,12 @@ static void store_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t 
         else
             memcpy((int32_t *)a->y + at, sums, c->n * sizeof *sums);
     }
+}
+
+// What a tile adds to its bytes is fetched while it multiplies.
+static void fetch_added(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
+    const uint8_t *at = r->c->out.added + place_of(r, c, pixel);
+    for (uint32_t i = 0; i < rows; i++, at += r->c->shape.y_pitch) __builtin_prefetch(at);
 }
 
 static void run_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t rows) {
@@ -309,6 +320,7 @@ static void run_tile(const Run *r, const Columns *c, uint32_t pixel, uint32_t ro
                             .extra_start = w->extra_start + c->vec,
                             .start = c->start,
                             .sums = r->sums};
+    if (r->c->out.added != NULL) fetch_added(r, c, pixel, rows);
     VEC(int8_tile_find)(rows, c->vecs)(&t);
     store_tile(r, c, pixel, rows);
 }

@@ -3,26 +3,12 @@
 #include <math.h>
 
 #include "kernel/blocking.h"
-#include "kernel/vec/vec_int8.h"
+#include "kernel/vec/vec_byte_scale.h"
 
 quantize_fn         VEC(quantize);
 dequantize_fn       VEC(dequantize);
 byte_range_fn       VEC(byte_range);
 byte_elementwise_fn VEC(byte_elementwise);
-
-typedef struct ToBytes {
-    Vf scale, lo, hi;
-    Vi zero;
-} ToBytes;
-
-VEC_INLINE ToBytes to_bytes(const ByteScale *s) {
-    return (ToBytes){vf_set(s->scale), vf_set(byte_lowest(s)), vf_set(byte_highest(s)),
-                     vi_set(s->zero)};
-}
-
-VEC_INLINE Vi quantized(const ToBytes *t, Vf x) {
-    return vf_quantize(x / t->scale, t->lo, t->hi, t->zero);
-}
 
 static void quantize_span(const ByteScale *s, const float *x, size_t n, uint8_t *y) {
     const ToBytes t = to_bytes(s);
@@ -91,12 +77,6 @@ void VEC(quantize)(const Quantize *q, Part part) {
         else
             quantize_pixels(q, x, from, to, y);
     }
-}
-
-// Bytes as integers minus their zero point.
-VEC_INLINE Vi centred(const uint8_t *x, uint32_t n, const bool is_signed, Vi zero) {
-    const Vi raw = vi_load_bytes(x, n);
-    return (is_signed ? (raw << 24) >> 24 : raw) - zero;
 }
 
 static void dequantize_span(const ByteScale *s, const uint8_t *x, size_t n, float *y) {
@@ -177,19 +157,6 @@ static void elementwise_chunk(const ByteElementwise *e, size_t at, size_t n, flo
     quantize_span(&e->to, result, n, e->y + at);
 }
 
-// Keeps a product apart from the sum that follows: fused, it would not be rounded.
-#if defined __AVX__
-#define ROUNDED(x) __asm__("" : "+v"(x))
-#else
-#define ROUNDED(x) __asm__("" : "+m"(x))
-#endif
-
-VEC_INLINE Vf widened(const ByteScale *s, const uint8_t *x, uint32_t n) {
-    Vf v = vi_to_float(centred(x, n, s->is_signed, vi_set(s->zero))) * vf_set(s->scale);
-    ROUNDED(v);
-    return v;
-}
-
 // The sum of two byte arrays, clipped: the residual connections of convolutional networks.
 static bool is_sum(const ByteElementwise *e) {
     const ElementwiseProgram *p = e->program;
@@ -204,16 +171,10 @@ static bool is_sum(const ByteElementwise *e) {
 static void add_bytes(const ByteElementwise *e, size_t from, size_t to) {
     const ElementwiseStep *s = e->program->steps;
     const bool             clips = e->program->n_steps == 2;
-    const ToBytes          t = to_bytes(&e->to);
-    const ByteScale        a = e->in[0].from, b = e->in[1].from;
-    const Vf               least = vf_set(clips ? s[1].p : -INFINITY);
-    const Vf               most = vf_set(clips ? s[1].q : INFINITY);
-    for (size_t i = from; i < to; i += VEC_LANES) {
-        const uint32_t n = (uint32_t)(to - i < VEC_LANES ? to - i : VEC_LANES);
-        const Vf       x = widened(&a, (const uint8_t *)e->in[0].at + i, n) +
-                     widened(&b, (const uint8_t *)e->in[1].at + i, n);
-        vi_store_bytes(e->y + i, quantized(&t, vf_min(most, vf_max(least, x))), n);
-    }
+    const ByteSum          sum = {e->in[0].from, e->in[1].from, e->to, clips ? s[1].p : -INFINITY,
+                         clips ? s[1].q : INFINITY};
+    sum_span(&sum, (const uint8_t *)e->in[0].at + from, (const uint8_t *)e->in[1].at + from,
+             to - from, e->y + from);
 }
 
 void VEC(byte_elementwise)(const ByteElementwise *e, Part part) {
