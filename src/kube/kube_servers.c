@@ -1,4 +1,5 @@
-// Sets of servers: where the pods of a job may run, resources apart. Equal sets share one pointer.
+// Sets of servers: where the pods of a job may run if they were empty. Equal sets share one
+// pointer.
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,22 @@ static bool is_empty(const uint64_t *bits, uint32_t words) {
     return true;
 }
 
+// The node could not hold the pod even if it were empty. Amounts of a fungible pod may be others.
+static bool is_too_small(const KubeNodeInfo *n, const KubePodInfo *p) {
+    for (uint32_t k = p->fungible ? KUBE_EPHEMERAL : 0; k < KUBE_RESOURCES; k++)
+        if (p->requests.of[k] > n->allocatable.of[k]) return true;
+    return false;
+}
+
+// With nodes that are too small, a policy would spread such a pod over several of them.
+static void drop_too_small(const KubeState *s, const KubePod *p, uint64_t *bits) {
+    KubeNode *const *nodes;
+    uint32_t         n = kube_state_nodes(s, &nodes);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_too_small(kube_node_info(nodes[i]), kube_pod_info(p)))
+            bits[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
 // Servers that all of the job's pods may use; if they have none in common, those that any may.
 static void find(const KubeState *s, const KubeJob *j, uint32_t words, uint64_t *all, uint64_t *any,
                  uint64_t *one) {
@@ -59,6 +76,7 @@ static void find(const KubeState *s, const KubeJob *j, uint32_t words, uint64_t 
         if (!j->members[i].chosen) continue;
         memset(one, 0, words * sizeof *one);
         kube_fit_nodes(s, j->members[i].pod, one);
+        drop_too_small(s, j->members[i].pod, one);
         for (uint32_t k = 0; k < words; k++) {
             all[k] = first ? one[k] : all[k] & one[k];
             any[k] |= one[k];

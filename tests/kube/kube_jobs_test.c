@@ -140,10 +140,30 @@ static void test_backoff(void **state) {
     live_case_close(&c);
 }
 
+// Servers that are too small even when empty are none of a job's.
+static void test_too_large(void **state) {
+    (void)state;
+    LiveCase c;
+    live_case_open(&c);
+    live_case_node(c.state, "n0", 16, 4, "");
+    live_case_node(c.state, "n1", 16, 2, "");
+    live_case_pod(c.state, &(LiveCasePod){.name = "a", .gpus = 3});
+    live_case_pod(c.state, &(LiveCasePod){.name = "b", .gpus = 6});
+    const ClusterView *v = live_case_look(&c);
+    for (uint32_t k = 0; k < v->n_waiting; k++) {
+        const ClusterJob *j = &v->tasks[v->waiting[k]].job;
+        assert_non_null(j->servers);
+        for (uint32_t i = 0; i < v->setup->n_servers; i++)
+            assert_int_equal(j->servers[0] >> i & 1, v->setup->servers[i].gpus >= j->gpus);
+    }
+    live_case_close(&c);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_pods), cmocka_unit_test(test_gangs),
         cmocka_unit_test(test_own),         cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_same_name),   cmocka_unit_test(test_backoff)};
+        cmocka_unit_test(test_same_name),   cmocka_unit_test(test_backoff),
+        cmocka_unit_test(test_too_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

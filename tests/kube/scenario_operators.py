@@ -77,7 +77,7 @@ def why(x):
     admin = x.empty()
     many([o.node("n0", 16, "64Gi", gpus=4), o.node("n1", 8, "64Gi", gpus=2),
           o.node("n2", 64, "64Gi", gpus=8, taints=[o.taint("team", "red")])], admin.create_node)
-    with Kubelet(admin), Listening(x.cluster, "--policy", "srtf").ready() as s:
+    with Kubelet(admin), Listening(x.cluster).ready() as s:
         many([o.pod("first", gpus=3), o.pod("wide", gpus=6), *o.gang("half", 2, minimum=3, gpus=1)], admin.create_pod)
         placed(admin, 1, s)
         until(lambda: json.loads(s.get("/why/default/wide")[1]).get("queue"), 20, "the pod is known")
