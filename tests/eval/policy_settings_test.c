@@ -134,6 +134,8 @@ static void run_cluster(const ClusterCase *x, const ClusterPolicy *p, Rng *r) {
                          .seed = 1};
     ClusterSetup  setup;
     ClusterResult result = {0};
+    // The default limits: without them a short period stops jobs before they have restarted.
+    run.params.stops = (ClusterStopLimits){300 * CLUSTER_SECOND, 4};
     run.settings = draw_settings(p->name, p->rows, p->n_rows, p->settings_size, r);
     assert_int_equal(cluster_setup(&run, &arena, &setup), ERR_OK);
     if (p->load != NULL)

@@ -6,6 +6,9 @@
 
 enum { IDLE_ROUNDS = 1000000, ACTIONS_A_TASK = 3 };
 
+// Times of a run that a policy lets idle stay below: far from overflow.
+static const TimeNs time_limit = INT64_MAX / 8 * 7;
+
 static TimeNs earlier(TimeNs a, TimeNs b) { return a < b ? a : b; }
 
 static TimeNs next_time(const ClusterSim *w) {
@@ -149,7 +152,7 @@ Err cluster_sim_events(ClusterSim *w) {
         TimeNs at = next_time(w);
         bool   idle = w->running.n == 0 && w->next_arrival == w->run->jobs->n;
         w->idle_rounds = idle ? w->idle_rounds + 1 : 0;
-        if (at == INT64_MAX || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
+        if (at > time_limit || w->idle_rounds > IDLE_ROUNDS) return stuck(w);
         advance_to(w, at);
         w->result->events++;
         uint32_t reason = apply_events(w);

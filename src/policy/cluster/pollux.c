@@ -24,7 +24,7 @@
     X(period_s, int, 60, 1, 86400, "seconds between rounds")                                       \
     X(events, bool, true, 0, 1, "also divides when jobs arrive or end")                            \
     X(p, double, 0.75, -10.0, 1.0, "exponent of the power mean")                                   \
-    X(idle, double, 0.12, 1e-3, 1.0, "speedup of a job without GPUs")                              \
+    X(idle, double, 0.12, 1e-3, 0.9, "speedup of a job without GPUs")                              \
     X(decay, double, 0.2, 0.0, 4.0, "weight of a job falls with its GPU time to this power")       \
     X(decay_gpu_h, double, 4.0, 1e-3, 1e6, "GPU hours up to which a job's weight is 1")            \
     X(restart_weight, double, 1.1, 0.0, 100.0, "weight of the restart of a job that changes")
