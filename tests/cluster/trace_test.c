@@ -274,7 +274,7 @@ static void formats_have_names(void **state) {
     (void)state;
     uint32_t n = 0;
     while (trace_format_name(n) != NULL) n++;
-    assert_int_equal(n, 13);
+    assert_int_equal(n, 14);
     assert_non_null(strstr(trace_formats(&arena), "gavel"));
 }
 
