@@ -22,7 +22,7 @@ static Err open_table(const ChipScenario *s, Arena *a, LayerCostTable *out) {
 }
 
 static Err open_models(const ChipScenario *s, Arena *a) {
-    LayerCostTable        own;
+    LayerCostTable        own = {0};
     const LayerCostTable *table = s->options.table != NULL ? &own : NULL;
     const RequestTrace   *t = s->options.trace;
     if (table != NULL) TRY(open_table(s, a, &own));

@@ -65,7 +65,7 @@ static int print_json(const KubeReplayCounts *c) {
 
 static Err replay(const void *options, Arena *a) {
     const Options   *o = options;
-    KubeReplayCounts c;
+    KubeReplayCounts c = {0};
     TRY(kube_replay(o->path, choose, NULL, a, &c));
     if (o->json)
         (void)print_json(&c);

@@ -60,11 +60,10 @@ static void print_queue(const json_t *q) {
 }
 
 static void print_help(const json_t *list) {
-    size_t  i;
-    json_t *row;
     if (json_array_size(list) == 0) return;
     puts("\nwhat would help");
-    json_array_foreach((json_t *)list, i, row) print_line("  - ", text_at(row, "text"));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        print_line("  - ", text_at(json_array_get(list, i), "text"));
 }
 
 static void put_or_missing(Table *t, const json_t *o, const char *key) {
