@@ -56,12 +56,13 @@ static float moved(float x, int32_t steps) {
 // The two forms round differently, so few of the 65536 pairs may disagree: then ratios that are
 // the next floats may agree.
 static bool find_direct(Int8Residual *r, const Widened *w) {
-    static const int8_t steps[] = {0, 1, -1, 2, -2, 3, -3, 4, -4};
+    enum { STEPS = 9 };
+    static const int8_t steps[STEPS] = {0, 1, -1, 2, -2, 3, -3, 4, -4};
     const float         own = r->own.scale / r->to.scale, from = r->from.scale / r->to.scale;
     if (!is_near_one(own) || !is_near_one(from)) return false;
-    for (uint32_t i = 0; i < sizeof steps * sizeof steps; i++) {
-        r->own_ratio = moved(own, steps[i / sizeof steps]);
-        r->from_ratio = moved(from, steps[i % sizeof steps]);
+    for (uint32_t i = 0; i < STEPS * STEPS; i++) {
+        r->own_ratio = moved(own, steps[i / STEPS]);
+        r->from_ratio = moved(from, steps[i % STEPS]);
         r->offset = r->from_ratio * (float)-(r->from.zero + r->flip);
         if (agrees(r, w)) return true;
     }

@@ -29,9 +29,9 @@ static Err resize_tables(KubeJobs *x, uint32_t slots) {
         free(numbers);
         return no_memory();
     }
-    if (x->n_slots > 0) {
-        memcpy(at, x->at, x->n_slots * sizeof *at);
-        memcpy(tasks, x->tasks, x->n_slots * sizeof *tasks);
+    for (uint32_t i = 0; i < x->n_slots; i++) {
+        at[i] = x->at[i];
+        tasks[i] = x->tasks[i];
     }
     free(x->at);
     free(x->tasks);

@@ -1,5 +1,6 @@
 #include "kube/kube_metrics.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { TEXT_BYTES = 4 << 20 };
@@ -122,9 +123,8 @@ static uint64_t total(const KubeHistogram *h) {
 static void put_histogram(StrBuf *s, KubeDuration d, uint32_t series, const KubeHistogram *h,
                           const KubeGauges *now) {
     bool     some = durations[d].label[0] != '\0';
-    double   bound = durations[d].first;
     uint64_t n = 0;
-    for (uint32_t i = 0; i <= durations[d].n; i++, bound *= 2) {
+    for (uint32_t i = 0; i <= durations[d].n; i++) {
         bool last = i == durations[d].n;
         n += h->counts[last ? KUBE_BOUNDS : i];
         put_series(s, d, series, now, "_bucket");
@@ -132,7 +132,7 @@ static void put_histogram(StrBuf *s, KubeDuration d, uint32_t series, const Kube
         if (last)
             str_buf_text(s, "+Inf");
         else
-            str_buf_number(s, bound);
+            str_buf_number(s, ldexp(durations[d].first, (int)i));
         value(s, "\"} ", (double)n);
     }
     put_series(s, d, series, now, "_sum");

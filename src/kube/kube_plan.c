@@ -331,7 +331,7 @@ Err kube_plan_own(KubePlan *p, bool reserved, uint32_t most) {
             x->at[i]->priority_now = x->tasks[i].job.priority;
             order[n++] = x->at[i];
         }
-    qsort(order, n, sizeof *order, by_age);
+    qsort(order, n, sizeof(KubeJob *), by_age);  // NOLINT(bugprone-sizeof-expression)
     for (uint32_t i = 0; i < n && i < most && e == ERR_OK; i++) e = start_own(p, order[i]);
     free(order);
     return e;

@@ -49,10 +49,7 @@ static void answer(Reply *r, uint32_t status, const char *type, char *text) {
 static void say(Reply *r, uint32_t status, const char *text) {
     size_t len = strlen(text);
     char  *copy = malloc(len + 2);
-    if (copy != NULL) {
-        memcpy(copy, text, len);
-        memcpy(copy + len, "\n", 2);
-    }
+    if (copy != NULL) (void)snprintf(copy, len + 2, "%s\n", text);
     answer(r, status, "text/plain; charset=utf-8", copy);
 }
 

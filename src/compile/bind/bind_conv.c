@@ -336,7 +336,8 @@ static const StepKind deconv_kind = {.name = "deconv",
 Err bind_deconv(Binder *b, const IrLayer *l, Step *s) {
     TRY(bind_shared_pack(b, l, &deconv_kind, s));
     const ConvShape *p = shape_of(s);
-    s->macs = (double)p->n * p->oc * p->kh * p->kw * (p->ic / p->groups) * p->ih * p->iw;
+    uint32_t         channels = p->ic / p->groups;
+    s->macs = (double)p->n * p->oc * p->kh * p->kw * channels * p->ih * p->iw;
     if (p->kd > 0) s->macs *= (double)p->id * p->kd;
     return ERR_OK;
 }
