@@ -192,7 +192,7 @@ static Err open_operator(Run *r, ClusterKubeOptions *k) {
                              .profiles = o->profiles,
                              .quota = o->quota,
                              .weights = o->weights,
-                             .rules = kube_operator_rules(k)};
+                             .rules = cluster_kube_rules(k)};
     KubeOperatorOptions x = {.listen = address,
                              .extender = o->extender,
                              .records = o->records,
@@ -265,7 +265,7 @@ static uint32_t fill_rows(Options *o, ArgRow *to) {
         {"server", ARG_TEXT, &o->server, "URL", "API server without a kubeconfig", 0, 0},
         {"token-file", ARG_TEXT, &o->token_file, "FILE", "bearer token for --server", 0, 0},
         {"scheduler-name", ARG_TEXT, &o->scheduler_name, "NAME",
-         "schedules pods whose schedulerName this is (default cotenant)", 0, 0},
+         "schedules pods with this schedulerName (default cotenant)", 0, 0},
         {"namespaces", ARG_TEXT, &o->namespaces, "LIST", "only pods of these (default all)", 0, 0},
         {"node-selector", ARG_TEXT, &o->node_selector, "SELECTOR",
          "only nodes with these labels, such as pool=gpu (default all)", 0, 0},

@@ -77,6 +77,9 @@ typedef struct ClusterKubeCounts {
 
 typedef struct ClusterKube ClusterKube;
 
+// What its views follow, for records of them.
+KubeRules cluster_kube_rules(const ClusterKubeOptions *o);
+
 // Strings of the options are borrowed.
 MUST_USE Err      cluster_kube_create(ClusterKube **out, Loop *l, const ClusterKubeOptions *o);
 void              cluster_kube_destroy(ClusterKube *k);  // accepts NULL

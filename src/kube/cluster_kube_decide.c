@@ -94,15 +94,20 @@ static Err take_picture(ClusterKube *k, Arena *scratch, KubePicture *p) {
     return ERR_OK;
 }
 
-static Err build_view(ClusterKube *k, Arena *scratch, KubePicture *p, bool *asks) {
-    KubeRules rules = {.stops = k->options.stops,
-                       .restart = 40 * CLUSTER_SECOND,
-                       .restart_wide = 60 * CLUSTER_SECOND,
-                       .shares = k->options.shares,
-                       .seed = k->options.seed};
-    bool      anew = false;
+KubeRules cluster_kube_rules(const ClusterKubeOptions *o) {
+    KubeRules r = {.stops = o->stops,
+                   .restart = 40 * CLUSTER_SECOND,
+                   .restart_wide = 60 * CLUSTER_SECOND,
+                   .shares = o->shares,
+                   .seed = o->seed};
     // Policies preempt only where the settings let them.
-    if (k->options.preemption != KUBE_PREEMPT_POLICY) rules.stops.min_run = never;
+    if (o->preemption != KUBE_PREEMPT_POLICY) r.stops.min_run = never;
+    return r;
+}
+
+static Err build_view(ClusterKube *k, Arena *scratch, KubePicture *p, bool *asks) {
+    KubeRules rules = cluster_kube_rules(&k->options);
+    bool      anew = false;
     TRY(take_picture(k, scratch, p));
     p->reason = k->jobs.reason | k->reason;
     TRY(kube_view_build(&k->view, p, &rules, &anew));

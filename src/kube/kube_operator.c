@@ -26,16 +26,6 @@ struct KubeOperator {
     char                text[TEXT];  // of the last answer about a waiting pod
 };
 
-KubeRules kube_operator_rules(const ClusterKubeOptions *o) {
-    KubeRules r = {.stops = o->stops,
-                   .restart = 40 * CLUSTER_SECOND,
-                   .restart_wide = 60 * CLUSTER_SECOND,
-                   .shares = o->shares,
-                   .seed = o->seed};
-    if (o->preemption != KUBE_PREEMPT_POLICY) r.stops.min_run = INT64_MAX;
-    return r;
-}
-
 // Hooks.
 
 static void record_decision(KubeOperator *x, const KubeDecision *d) {

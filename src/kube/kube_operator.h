@@ -28,8 +28,5 @@ MUST_USE Err kube_operator_start(KubeOperator *x, Loop *l, ClusterKube *k);
 void         kube_operator_stop(KubeOperator *x);     // closes them, before the engine goes
 MUST_USE Err kube_operator_destroy(KubeOperator *x);  // accepts NULL; reports faults of records
 
-// The rules that the engine's views follow, as records need them.
-KubeRules kube_operator_rules(const ClusterKubeOptions *o);
-
 const char *kube_note_name(KubeNoteKind k);         // "started"
 const char *kube_fit_reason_text(KubeFitReason r);  // without the resource's name
